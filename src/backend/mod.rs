@@ -1,0 +1,230 @@
+//! Backends: what a storage has to offer, said once for all protocols and embedded stores.
+//!
+//! A backend knows series, patterns and ranges; it knows nothing of functions or targets. Finding and tags are traits
+//! of their own, so that a store without them does not stub them. Everything here is asked for by [`crate::fetch`].
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::Instant;
+
+use crate::series::{Selector, Series, TimeRange};
+
+/// Name of a backend in metrics, logs, errors and cache keys: its group and URL or path.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BackendId(Arc<str>);
+
+impl BackendId {
+    /// From its text.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for BackendId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What all backend calls of one client request share.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// When the client's request must be answered; no call waits longer.
+    pub deadline: Instant,
+    /// The request's one clock reading, seconds since the epoch; backends that take `now` are sent it.
+    pub now: i64,
+    /// Headers of the client that are passed on (already allow-listed).
+    pub headers: Arc<[(String, String)]>,
+    /// Logged by both sides as `X-Request-Id`.
+    pub request_id: Arc<str>,
+}
+
+impl Scope {
+    /// Time left until the deadline.
+    pub fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+}
+
+/// The answer to one selector. Empty is "asked, and there is nothing".
+pub type Answer = Result<Vec<Series>, BackendError>;
+
+/// A storage that answers series.
+#[async_trait]
+pub trait Backend: Send + Sync {
+    /// Its name.
+    fn id(&self) -> &BackendId;
+
+    /// Asks for all `selectors` at once: one answer for each, in the same order. Requests on the wire are as few as
+    /// the protocol allows: one for each distinct range, or one altogether. An answer holds each series once, its
+    /// `path_expression` is the selector's pattern; series nobody asked for are dropped here.
+    async fn fetch(&self, selectors: &[Selector], scope: &Scope) -> Vec<Answer>;
+
+    /// Finding by pattern, when the store has it.
+    fn finder(&self) -> Option<&dyn Finder> {
+        None
+    }
+
+    /// Tags, when the store has them.
+    fn tags(&self) -> Option<&dyn TagSource> {
+        None
+    }
+}
+
+/// What is looked for in the tree of names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FindQuery {
+    /// A glob, as the client wrote it.
+    pub pattern: String,
+    /// Only nodes that may have points in this range, where the store can tell.
+    pub range: Option<TimeRange>,
+    /// Only leaves.
+    pub leaves_only: bool,
+}
+
+/// One node of the tree of names. A name that is both a branch and a leaf comes as two nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FoundNode {
+    /// The full dotted path.
+    pub path: String,
+    /// Whether this is a series; else it is a branch.
+    pub leaf: bool,
+}
+
+/// Finding by pattern.
+#[async_trait]
+pub trait Finder: Send + Sync {
+    /// The nodes that match, sorted by path, each once.
+    ///
+    /// # Errors
+    /// The store could not be asked, or did not understand.
+    async fn find(&self, query: &FindQuery, scope: &Scope) -> Result<Vec<FoundNode>, BackendError>;
+
+    /// Names of all series (`/metrics/index.json`), sorted.
+    ///
+    /// # Errors
+    /// As [`Finder::find`].
+    async fn index(&self, scope: &Scope) -> Result<Vec<String>, BackendError>;
+}
+
+/// What all tag look-ups can be narrowed by.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TagLimits {
+    /// `tagPrefix` or `valuePrefix` of the completions.
+    pub prefix: Option<String>,
+    /// `filter` of the listings: a regular expression, anchored at the start.
+    pub filter: Option<String>,
+    /// The most entries wanted.
+    pub limit: Option<usize>,
+}
+
+/// Tags of series.
+#[async_trait]
+pub trait TagSource: Send + Sync {
+    /// All tag names, sorted.
+    ///
+    /// # Errors
+    /// As for all methods here: the store could not be asked, or did not understand.
+    async fn list(&self, limits: &TagLimits, scope: &Scope) -> Result<Vec<String>, BackendError>;
+
+    /// The values of one tag with the number of series that have each, sorted; `None` when there is no such tag.
+    async fn values(
+        &self,
+        tag: &str,
+        limits: &TagLimits,
+        scope: &Scope,
+    ) -> Result<Option<Vec<(String, u64)>>, BackendError>;
+
+    /// Names of the series that satisfy all expressions (`tag=value`, `tag=~regex`…), sorted.
+    async fn find_series(&self, expressions: &[String], scope: &Scope) -> Result<Vec<String>, BackendError>;
+
+    /// Tag names that series satisfying `expressions` have, besides those that the expressions name; sorted.
+    async fn complete_tags(
+        &self,
+        expressions: &[String],
+        limits: &TagLimits,
+        scope: &Scope,
+    ) -> Result<Vec<String>, BackendError>;
+
+    /// Values of `tag` that series satisfying `expressions` have; sorted.
+    async fn complete_values(
+        &self,
+        expressions: &[String],
+        tag: &str,
+        limits: &TagLimits,
+        scope: &Scope,
+    ) -> Result<Vec<String>, BackendError>;
+}
+
+/// Why a backend did not answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BackendError {
+    /// No answer before the deadline or the backend's own timeout.
+    #[error("{backend} did not answer in time")]
+    Timeout {
+        /// Who.
+        backend: BackendId,
+    },
+    /// No connection, or it broke.
+    #[error("{backend} is not reachable: {reason}")]
+    Unreachable {
+        /// Who.
+        backend: BackendId,
+        /// What the network said.
+        reason: String,
+    },
+    /// Not asked, because it failed repeatedly a moment ago.
+    #[error("{backend} is resting after repeated failures")]
+    Resting {
+        /// Who.
+        backend: BackendId,
+    },
+    /// It answered with an error.
+    #[error("{backend} refused the request: {reason}")]
+    Refused {
+        /// Who.
+        backend: BackendId,
+        /// Its status and first line, cut.
+        reason: String,
+    },
+    /// Its answer cannot be read.
+    #[error("{backend} sent an answer that cannot be read: {reason}")]
+    Garbled {
+        /// Who.
+        backend: BackendId,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Its answer is larger than this server takes.
+    #[error("{backend} sent more than {limit} {unit}")]
+    TooLarge {
+        /// Who.
+        backend: BackendId,
+        /// The limit.
+        limit: u64,
+        /// What is counted: bytes, series or points.
+        unit: &'static str,
+    },
+}
+
+impl BackendError {
+    /// Who failed.
+    pub fn backend(&self) -> &BackendId {
+        match self {
+            Self::Timeout { backend }
+            | Self::Unreachable { backend, .. }
+            | Self::Resting { backend }
+            | Self::Refused { backend, .. }
+            | Self::Garbled { backend, .. }
+            | Self::TooLarge { backend, .. } => backend,
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Plumbago: a Graphite-compatible federating render frontend.
+//!
+//! Modules are listed bottom-up: each may use only those above it (`tests/architecture.rs` checks it).
+#![forbid(unsafe_code)]
+
+/// What a storage offers; the protocols that speak to one.
+pub mod backend;
+/// Now, `from`/`until`, intervals, time zones.
+pub mod clock;
+/// Time series, tags, patterns, ranges, aggregation. Depends on nothing.
+pub mod series;

@@ -1,0 +1,3 @@
+//! The `plumbago` command.
+
+fn main() {}
