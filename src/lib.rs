@@ -9,3 +9,5 @@ pub mod backend;
 pub mod clock;
 /// Time series, tags, patterns, ranges, aggregation. Depends on nothing.
 pub mod series;
+/// Embedded stores: series in memory, whisper files, demo data.
+pub mod store;

@@ -77,6 +77,11 @@ pub trait Backend: Send + Sync {
     fn tags(&self) -> Option<&dyn TagSource> {
         None
     }
+
+    /// Changing the tag index, when the store lets clients do that.
+    fn tag_editor(&self) -> Option<&dyn TagEditor> {
+        None
+    }
 }
 
 /// What is looked for in the tree of names.
@@ -97,12 +102,33 @@ pub struct FoundNode {
     pub path: String,
     /// Whether this is a series; else it is a branch.
     pub leaf: bool,
+    /// First and last second that a leaf may have points for, when the store says so. What `intervals` of
+    /// `/metrics/find` shows; no node is left out because of it.
+    pub interval: Option<(i64, i64)>,
+}
+
+impl FoundNode {
+    /// A series, of unknown interval.
+    pub fn leaf(path: impl Into<String>) -> Self {
+        Self { path: path.into(), leaf: true, interval: None }
+    }
+
+    /// A node that has others below it.
+    pub fn branch(path: impl Into<String>) -> Self {
+        Self { path: path.into(), leaf: false, interval: None }
+    }
+
+    /// The same node with a known interval.
+    #[must_use]
+    pub fn within(self, first: i64, last: i64) -> Self {
+        Self { interval: Some((first, last)), ..self }
+    }
 }
 
 /// Finding by pattern.
 #[async_trait]
 pub trait Finder: Send + Sync {
-    /// The nodes that match, sorted by path, each once.
+    /// The nodes that match, sorted by path (a branch before the leaf of the same path), each once.
     ///
     /// # Errors
     /// The store could not be asked, or did not understand.
@@ -164,6 +190,22 @@ pub trait TagSource: Send + Sync {
     ) -> Result<Vec<String>, BackendError>;
 }
 
+/// Changing which series a tag index knows (`/tags/tagSeries`, `/tags/delSeries`), as carbon does.
+#[async_trait]
+pub trait TagEditor: Send + Sync {
+    /// Adds a series by its name, `name;k=v` or `name{k="v"}`, and answers its canonical name.
+    ///
+    /// # Errors
+    /// [`BackendError::BadQuery`] for a name whose tags cannot be read; or the index cannot be written.
+    async fn tag_series(&self, name: &str, scope: &Scope) -> Result<String, BackendError>;
+
+    /// Deletes a series by its name. That there is none is no error. Points stay where they are.
+    ///
+    /// # Errors
+    /// As [`TagEditor::tag_series`].
+    async fn del_series(&self, name: &str, scope: &Scope) -> Result<(), BackendError>;
+}
+
 /// Why a backend did not answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BackendError {
@@ -195,6 +237,14 @@ pub enum BackendError {
         /// Its status and first line, cut.
         reason: String,
     },
+    /// The question itself is wrong (a tag expression, a regular expression): every store would refuse it.
+    #[error("{reason}")]
+    BadQuery {
+        /// Who said so.
+        backend: BackendId,
+        /// What is wrong with the question.
+        reason: String,
+    },
     /// Its answer cannot be read.
     #[error("{backend} sent an answer that cannot be read: {reason}")]
     Garbled {
@@ -223,6 +273,7 @@ impl BackendError {
             | Self::Unreachable { backend, .. }
             | Self::Resting { backend }
             | Self::Refused { backend, .. }
+            | Self::BadQuery { backend, .. }
             | Self::Garbled { backend, .. }
             | Self::TooLarge { backend, .. } => backend,
         }

@@ -26,7 +26,7 @@ pub enum Component {
     Literal(String),
     /// Any node.
     Any,
-    /// `**`: any number of nodes, also none.
+    /// `**`: any number of nodes, also none. (At the end of a pattern another [`Component::Any`] follows.)
     Deep,
     /// Nodes that this expression matches whole.
     Pattern(Regex),
@@ -72,8 +72,12 @@ impl Glob {
         if pattern.len() > Self::MAX_BYTES {
             return Err(error("it is too long"));
         }
-        let components =
+        let mut components: Vec<Component> =
             split_nodes(pattern).iter().map(|node| component(node)).collect::<Result<_, _>>().map_err(error)?;
+        if matches!(components.last(), Some(Component::Deep)) {
+            // `a.**` is everything below `a`, not `a` itself.
+            components.push(Component::Any);
+        }
         Ok(Self { components })
     }
 
@@ -128,15 +132,18 @@ fn match_nodes(components: &[Component], nodes: &[&str]) -> bool {
     }
 }
 
-/// Splits at dots that are not escaped and not inside braces or brackets.
+/// Splits at dots that are not inside braces.
 fn split_nodes(pattern: &str) -> Vec<String> {
     let (mut nodes, mut node, mut depth, mut escaped) = (Vec::new(), String::new(), 0_u32, false);
     for c in pattern.chars() {
         if escaped {
-            node.push('\\');
-            node.push(c);
             escaped = false;
-            continue;
+            if c != '.' || depth > 0 {
+                node.push('\\');
+                node.push(c);
+                continue;
+            }
+            // A node's name never has a dot, so an escaped dot separates as well.
         }
         match c {
             '\\' => {
@@ -297,6 +304,8 @@ mod tests {
             ("x.{a,b{1,2}}", vec!["x.a", "x.b1", "x.b2"], vec!["x.b", "x.ab1"]),
             ("foo.{bar,}.baz", vec!["foo.bar.baz", "foo..baz"], vec!["foo.baz"]),
             ("**", vec!["a", "a.b.c"], vec![]),
+            ("a.**", vec!["a.b", "a.b.c"], vec!["a", "b.a"]),
+            (r"a\.b", vec!["a.b"], vec!["a"]),
             ("a.**.c", vec!["a.c", "a.b.c", "a.x.y.c"], vec!["a.b", "c"]),
             (r"foo.bar\{topic\}.x", vec!["foo.bar{topic}.x"], vec!["foo.bartopic.x"]),
             ("a+b.c(d", vec!["a+b.c(d"], vec!["aab.c(d"]),

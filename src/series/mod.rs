@@ -19,7 +19,7 @@ pub use aggregation::{Aggregation, Consolidation};
 pub use glob::{Component, Glob, GlobError};
 pub use python::{float_repr, format_g};
 pub use style::Style;
-pub use tags::{TagOperator, TagQuery, TagQueryError, TagQuerySpec, Tags};
+pub use tags::{SeriesNameError, TagOperator, TagPattern, TagQuery, TagQueryError, TagQuerySpec, Tags};
 
 /// The distance between two points, in whole seconds; at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

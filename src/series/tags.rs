@@ -14,27 +14,34 @@ impl Tags {
     /// `name` tag is cut.
     #[must_use]
     pub fn of_name(name: &str) -> Self {
-        Self::parse(name).unwrap_or_else(|| Self(BTreeMap::from([("name".to_owned(), name.to_owned())])))
+        let tags = if looks_like_call(name) { None } else { Self::parse(name).ok() };
+        tags.unwrap_or_else(|| Self(BTreeMap::from([("name".to_owned(), name.to_owned())])))
     }
 
-    /// The tags of a tagged name, or `None` when it has no well-formed tags.
+    /// The tags of a name in Graphite's form (`disk.used;dc=eu;host=a`) or in OpenMetrics' form
+    /// (`disk_used{dc="eu",host="a"}`). A name without tags has the one tag `name`.
+    ///
+    /// # Errors
+    /// No metric; a tag or value that is empty or holds what Graphite forbids: `;!^=` in a tag, `;` in a value,
+    /// `~` at its start.
+    pub fn parse(name: &str) -> Result<Self, SeriesNameError> {
+        let (metric, mut tags) =
+            if name.ends_with("\"}") && name.contains('{') { parse_openmetrics(name)? } else { parse_carbon(name)? };
+        let value = metric.trim_start_matches('~');
+        if value.is_empty() {
+            return Err(SeriesNameError::NoMetric(name.to_owned()));
+        }
+        tags.insert("name".to_owned(), value.to_owned());
+        Ok(Self(tags))
+    }
+
+    /// The canonical name of the series that has these tags: `name;k=v;k=v`, in the order of the `;k=v` texts.
     #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        if looks_like_call(name) {
-            return None;
-        }
-        let mut parts = name.split(';');
-        let metric = parts.next().unwrap_or_default();
-        let mut tags = BTreeMap::new();
-        for part in parts {
-            let (tag, value) = part.split_once('=')?;
-            if tag.is_empty() || value.is_empty() {
-                return None;
-            }
-            tags.insert(tag.to_owned(), value.to_owned());
-        }
-        tags.insert("name".to_owned(), metric.trim_start_matches('~').to_owned());
-        Some(Self(tags))
+    pub fn series_name(&self) -> String {
+        let mut parts: Vec<String> =
+            self.0.iter().filter(|(k, _)| *k != "name").map(|(k, v)| format!(";{k}={v}")).collect();
+        parts.sort_unstable();
+        format!("{}{}", self.get("name").unwrap_or_default(), parts.concat())
     }
 
     /// Value of a tag.
@@ -76,6 +83,108 @@ impl FromIterator<(String, String)> for Tags {
     }
 }
 
+/// A series name whose tags cannot be read; shown to users.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SeriesNameError {
+    /// Nothing (but `~`) before the tags.
+    #[error("`{0}` has no metric name")]
+    NoMetric(String),
+    /// A part that is not `tag=value`.
+    #[error("`{segment}` in `{name}` is not a tag and its value")]
+    Segment {
+        /// The whole name.
+        name: String,
+        /// The part.
+        segment: String,
+    },
+    /// A tag without a value.
+    #[error("the tag `{0}` has an empty value")]
+    EmptyValue(String),
+    /// A tag with one of `;!^=`.
+    #[error("the tag `{tag}` must not hold `{character}`")]
+    TagCharacter {
+        /// The tag.
+        tag: String,
+        /// The character.
+        character: char,
+    },
+    /// A value that holds `;` or begins with `~`.
+    #[error("the value of the tag `{tag}` must not {fault}")]
+    Value {
+        /// The tag.
+        tag: String,
+        /// What is wrong with it.
+        fault: &'static str,
+    },
+}
+
+fn check_tag(tag: &str, value: &str) -> Result<(), SeriesNameError> {
+    let tag_name = || tag.to_owned();
+    if value.is_empty() {
+        return Err(SeriesNameError::EmptyValue(tag_name()));
+    }
+    if let Some(character) = tag.chars().find(|c| matches!(c, ';' | '!' | '^' | '=')) {
+        return Err(SeriesNameError::TagCharacter { tag: tag_name(), character });
+    }
+    if value.contains(';') {
+        return Err(SeriesNameError::Value { tag: tag_name(), fault: "hold `;`" });
+    }
+    if value.starts_with('~') {
+        return Err(SeriesNameError::Value { tag: tag_name(), fault: "begin with `~`" });
+    }
+    Ok(())
+}
+
+type MetricAndTags<'a> = (&'a str, BTreeMap<String, String>);
+
+fn parse_carbon(name: &str) -> Result<MetricAndTags<'_>, SeriesNameError> {
+    let mut parts = name.split(';');
+    let metric = parts.next().filter(|m| !m.is_empty()).ok_or_else(|| SeriesNameError::NoMetric(name.to_owned()))?;
+    let mut tags = BTreeMap::new();
+    for part in parts {
+        let (tag, value) = part
+            .split_once('=')
+            .filter(|(tag, _)| !tag.is_empty())
+            .ok_or_else(|| SeriesNameError::Segment { name: name.to_owned(), segment: part.to_owned() })?;
+        check_tag(tag, value)?;
+        tags.insert(tag.to_owned(), value.to_owned());
+    }
+    Ok((metric, tags))
+}
+
+/// `metric{tag="value",…}`, with `\"` and `\\` inside a value.
+fn parse_openmetrics(name: &str) -> Result<MetricAndTags<'_>, SeriesNameError> {
+    let no_metric = || SeriesNameError::NoMetric(name.to_owned());
+    let (metric, rest) = name.strip_suffix('}').and_then(|n| n.split_once('{')).ok_or_else(no_metric)?;
+    if metric.is_empty() {
+        return Err(no_metric());
+    }
+    let mut rest = rest;
+    let mut tags = BTreeMap::new();
+    while !rest.is_empty() {
+        let segment = || SeriesNameError::Segment { name: name.to_owned(), segment: rest.to_owned() };
+        let (tag, quoted) = rest.split_once("=\"").filter(|(tag, _)| !tag.is_empty()).ok_or_else(segment)?;
+        let mut value = String::new();
+        let mut chars = quoted.char_indices();
+        let end = loop {
+            match chars.next().ok_or_else(segment)? {
+                (at, '"') => break at + 1,
+                (_, '\\') => match chars.next() {
+                    Some((_, c @ ('"' | '\\'))) => value.push(c),
+                    _ => return Err(segment()),
+                },
+                (_, c) => value.push(c),
+            }
+        };
+        let after = &quoted[end..];
+        let next = after.strip_prefix(',').or_else(|| after.is_empty().then_some("")).ok_or_else(segment)?;
+        check_tag(tag, &value)?;
+        tags.insert(tag.to_owned(), value);
+        rest = next;
+    }
+    Ok((metric, tags))
+}
+
 /// `^[a-z]+[(].+[)]$`, ignoring case: what graphite-web takes for the name of a function's result.
 fn looks_like_call(name: &str) -> bool {
     let letters = name.bytes().take_while(u8::is_ascii_alphabetic).count();
@@ -94,7 +203,7 @@ pub struct TagQuerySpec {
     tag: String,
     operator: TagOperator,
     value: String,
-    regex: Option<Regex>,
+    pattern: Option<TagPattern>,
 }
 
 /// How a spec compares.
@@ -104,7 +213,7 @@ pub enum TagOperator {
     Equal,
     /// `!=`; an empty value means "present".
     NotEqual,
-    /// `=~`, anchored at the start.
+    /// `=~`, anchored at the start (see [`TagPattern`]).
     Match,
     /// `!=~`, anchored at the start.
     NotMatch,
@@ -124,12 +233,41 @@ pub enum TagQueryError {
     MatchesEverything,
 }
 
+/// A regular expression over tags or their values, as graphite-web with its default database reads it: anchored at
+/// the start, except that one which begins with `^` says itself where it is anchored (`^a|b` finds `b` anywhere).
+/// Case-sensitive.
+#[derive(Clone, Debug)]
+pub struct TagPattern(Regex);
+
+impl TagPattern {
+    /// # Errors
+    /// A pattern that cannot be compiled.
+    pub fn new(pattern: &str) -> Result<Self, TagQueryError> {
+        if pattern.starts_with('^') { Self::compile(pattern, pattern) } else { Self::at_start(pattern) }
+    }
+
+    /// Anchored at the start, whatever the pattern begins with.
+    fn at_start(pattern: &str) -> Result<Self, TagQueryError> {
+        Self::compile(pattern, &format!("^(?:{pattern})"))
+    }
+
+    fn compile(pattern: &str, regex: &str) -> Result<Self, TagQueryError> {
+        Regex::new(regex).map(Self).map_err(|_| TagQueryError::Regex(pattern.to_owned()))
+    }
+
+    /// Whether the text matches. A pattern that backtracks without end does not.
+    #[must_use]
+    pub fn matches(&self, text: &str) -> bool {
+        self.0.is_match(text).unwrap_or(false)
+    }
+}
+
 impl TagQuerySpec {
     /// # Errors
     /// Malformed text, or a pattern that cannot be compiled.
     pub fn parse(text: &str) -> Result<Self, TagQueryError> {
         let malformed = || TagQueryError::Malformed(text.to_owned());
-        let at = text.find(['=', '!', ';', '^']).filter(|at| *at > 0).ok_or_else(malformed)?;
+        let at = text.find(['=', '!', ';']).filter(|at| *at > 0).ok_or_else(malformed)?;
         let (tag, rest) = text.split_at(at);
         let (operator, value) = if let Some(v) = rest.strip_prefix("!=~") {
             (TagOperator::NotMatch, v)
@@ -142,14 +280,19 @@ impl TagQuerySpec {
         } else {
             return Err(malformed());
         };
-        let regex = match operator {
+        if value.contains(';') {
+            return Err(malformed());
+        }
+        let pattern = match operator {
             TagOperator::Match | TagOperator::NotMatch => {
-                // Python's `re.match`: anchored at the start, whichever the alternative.
-                Some(Regex::new(&format!("^(?:{value})")).map_err(|_| TagQueryError::Regex(value.to_owned()))?)
+                // A spec that a missing tag satisfies is a filter, and filters are always anchored.
+                let anchored = TagPattern::at_start(value)?;
+                let is_filter = anchored.matches("") == (operator == TagOperator::Match);
+                Some(if is_filter { anchored } else { TagPattern::new(value)? })
             }
             _ => None,
         };
-        Ok(Self { tag: tag.to_owned(), operator, value: value.to_owned(), regex })
+        Ok(Self { tag: tag.to_owned(), operator, value: value.to_owned(), pattern })
     }
 
     /// The tag's name.
@@ -173,7 +316,7 @@ impl TagQuerySpec {
     /// Whether a series whose tag has this value (empty: no such tag) satisfies the spec.
     #[must_use]
     pub fn matches_value(&self, value: &str) -> bool {
-        let hit = || self.regex.as_ref().is_some_and(|r| r.is_match(value).unwrap_or(false));
+        let hit = || self.pattern.as_ref().is_some_and(|p| p.matches(value));
         match self.operator {
             TagOperator::Equal => value == self.value,
             TagOperator::NotEqual => value != self.value,
@@ -255,6 +398,18 @@ mod tests {
         assert_eq!(Tags::of_name("~a.b").get("name"), Some("a.b"));
         assert_eq!(Tags::of_name("scale(a;b=c)").iter().collect::<Vec<_>>(), [("name", "scale(a;b=c)")]);
         assert_eq!(Tags::of_name("a;b").iter().collect::<Vec<_>>(), [("name", "a;b")]);
+        let odd = "m;key=a b(c|d)=e,{f}";
+        assert_eq!(Tags::of_name(odd).get("key"), Some("a b(c|d)=e,{f}"));
+        for forbidden in
+            ["m;a!b=x", "m;a^b=x", "m;a=~x", "m;a=", "m;=x", "m;", ";a=b", "~;a=b", "", "m{a=\"\"}", "m{a=\"1\"x\"}"]
+        {
+            assert!(Tags::parse(forbidden).is_err(), "{forbidden}");
+        }
+        let open = Tags::parse(r#"zz.om{b="2",a="say \"1\\2\""}"#).expect("valid");
+        assert_eq!(open.series_name(), r#"zz.om;a=say "1\2";b=2"#);
+        // The parts are ordered with their `=`, which comes after `-`.
+        assert_eq!(Tags::of_name("m;a=1;a-b=2").series_name(), "m;a-b=2;a=1");
+        assert_eq!(Tags::parse("zz.plain").expect("valid").series_name(), "zz.plain");
     }
 
     #[test]
@@ -267,6 +422,13 @@ mod tests {
         for (value, hit) in [("a", true), ("b", true), ("ab", true), ("xb", false)] {
             assert_eq!(matches(&["tag=~a|b"], &format!("m;tag={value}")), hit, "{value}");
         }
+        // One that begins with `^` is searched for, unless a missing tag satisfies it.
+        for (spec, value, hit) in
+            [("t=~^a|b", "xb", true), ("t!=~^a|b", "xb", true), ("t!=~^a|b", "b", false), ("t=~^|b", "xb", true)]
+        {
+            assert_eq!(matches(&["name=m", spec], &format!("m;t={value}")), hit, "{spec} {value}");
+        }
+        assert!(TagQuerySpec::parse("a^b=c").is_ok() && TagQuerySpec::parse("a=b;c").is_err());
         for everything in [["a=~.*"], ["a="], ["a!=~.+"]] {
             assert_eq!(TagQuery::new(everything).err(), Some(TagQueryError::MatchesEverything));
         }

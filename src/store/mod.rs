@@ -1,0 +1,12 @@
+//! Embedded stores: series in memory, whisper files, and the generator of demo data.
+//!
+//! A store here is an ordinary [`crate::backend::Backend`] that needs no network. It finds names in its own tree
+//! ([`names`]), answers tag queries from its own index ([`TagIndex`]) and knows nothing of functions. Invariant:
+//! answers are sorted by name and hold a name once.
+
+mod memory;
+mod names;
+mod tag_index;
+
+pub use memory::MemoryStore;
+pub use tag_index::TagIndex;

@@ -1,0 +1,4 @@
+//! What several test programs share.
+#![allow(dead_code, reason = "each test program uses a part")]
+
+pub mod dataset;
