@@ -7,6 +7,8 @@
 pub mod backend;
 /// Now, `from`/`until`, intervals, time zones.
 pub mod clock;
+/// Answers as bytes: JSON, CSV, raw, dygraph, rickshaw…; compression.
+pub mod encode;
 /// Time series, tags, patterns, ranges, aggregation. Depends on nothing.
 pub mod series;
 /// Embedded stores: series in memory, whisper files, demo data.

@@ -1,0 +1,263 @@
+//! JSON text as Python's `json` module writes it: `, ` and `: ` between, two spaces of indentation when pretty, other
+//! alphabets as `\uXXXX`, floats as `repr` has them.
+
+use serde_json::Value;
+
+use crate::series::float_repr;
+
+/// Which characters of a string are written as escapes, beside those that JSON demands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Escape {
+    /// All that are not ASCII.
+    NonAscii,
+    /// None: the text is UTF-8.
+    Nothing,
+}
+
+/// The text of a JSON document.
+#[must_use]
+pub fn document(value: &Value, pretty: bool, escape: Escape) -> Vec<u8> {
+    let mut writer = Writer { escape, ..Writer::new(pretty) };
+    writer.value(value);
+    writer.finish()
+}
+
+/// Writes one document from start to end. The caller opens and closes in pairs and calls [`Writer::item`] before each
+/// element of an array.
+pub(super) struct Writer {
+    out: Vec<u8>,
+    pretty: bool,
+    escape: Escape,
+    depth: usize,
+    /// Whether the innermost open array or object has no element yet.
+    empty: bool,
+}
+
+impl Writer {
+    pub(super) fn new(pretty: bool) -> Self {
+        Self { out: Vec::new(), pretty, escape: Escape::NonAscii, depth: 0, empty: true }
+    }
+
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        self.out.reserve(bytes);
+    }
+
+    pub(super) fn finish(self) -> Vec<u8> {
+        self.out
+    }
+
+    /// Begins an array (`[`) or an object (`{`).
+    pub(super) fn open(&mut self, bracket: u8) {
+        self.out.push(bracket);
+        self.depth += 1;
+        self.empty = true;
+    }
+
+    /// Ends it (`]`, `}`).
+    pub(super) fn close(&mut self, bracket: u8) {
+        self.depth -= 1;
+        if self.pretty && !self.empty {
+            self.new_line();
+        }
+        self.out.push(bracket);
+        self.empty = false;
+    }
+
+    /// Goes to the next element of an array.
+    pub(super) fn item(&mut self) {
+        if !self.empty {
+            self.out.push(b',');
+        }
+        if self.pretty {
+            self.new_line();
+        } else if !self.empty {
+            self.out.push(b' ');
+        }
+        self.empty = false;
+    }
+
+    /// Goes to the next member of an object and writes its key.
+    pub(super) fn key(&mut self, key: &str) {
+        self.item();
+        self.string(key);
+        self.raw(b": ");
+    }
+
+    pub(super) fn raw(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+
+    fn new_line(&mut self) {
+        self.out.push(b'\n');
+        for _ in 0..self.depth {
+            self.out.extend_from_slice(b"  ");
+        }
+    }
+
+    pub(super) fn string(&mut self, text: &str) {
+        self.out.push(b'"');
+        for c in text.chars() {
+            match c {
+                '"' => self.raw(b"\\\""),
+                '\\' => self.raw(b"\\\\"),
+                '\n' => self.raw(b"\\n"),
+                '\r' => self.raw(b"\\r"),
+                '\t' => self.raw(b"\\t"),
+                '\u{8}' => self.raw(b"\\b"),
+                '\u{c}' => self.raw(b"\\f"),
+                ' '..='~' => self.out.push(c as u8),
+                _ if self.escape == Escape::Nothing && c >= '\u{7f}' => {
+                    self.raw(c.encode_utf8(&mut [0; 4]).as_bytes());
+                }
+                _ => {
+                    for unit in c.encode_utf16(&mut [0; 2]) {
+                        self.raw(format!("\\u{unit:04x}").as_bytes());
+                    }
+                }
+            }
+        }
+        self.out.push(b'"');
+    }
+
+    pub(super) fn integer(&mut self, number: i64) {
+        self.raw(itoa::Buffer::new().format(number).as_bytes());
+    }
+
+    /// A value; `null` for what JSON cannot say.
+    pub(super) fn float(&mut self, value: f64) {
+        write_float(&mut self.out, value);
+    }
+
+    /// An element of an array: `[value, time]`.
+    pub(super) fn point(&mut self, value: f64, time: i64) {
+        self.item();
+        self.open(b'[');
+        self.item();
+        self.float(value);
+        self.item();
+        self.integer(time);
+        self.close(b']');
+    }
+
+    fn value(&mut self, value: &Value) {
+        match value {
+            Value::Null => self.raw(b"null"),
+            Value::Bool(true) => self.raw(b"true"),
+            Value::Bool(false) => self.raw(b"false"),
+            Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
+                Some(float) => self.float(float),
+                None => self.raw(number.to_string().as_bytes()),
+            },
+            Value::String(text) => self.string(text),
+            Value::Array(items) => {
+                self.open(b'[');
+                for item in items {
+                    self.item();
+                    self.value(item);
+                }
+                self.close(b']');
+            }
+            Value::Object(members) => {
+                self.open(b'{');
+                for (key, value) in members {
+                    self.key(key);
+                    self.value(value);
+                }
+                self.close(b'}');
+            }
+        }
+    }
+}
+
+/// The largest whole number that is written by way of an integer. Python changes to exponents at 1e16.
+const WHOLE: f64 = 1e15;
+
+pub(super) fn write_float(out: &mut Vec<u8>, value: f64) {
+    if !value.is_finite() {
+        out.extend_from_slice(b"null");
+    } else if value.trunc() == value && value.abs() < WHOLE && (value != 0.0 || value.is_sign_positive()) {
+        out.extend_from_slice(itoa::Buffer::new().format(value as i64).as_bytes());
+        out.extend_from_slice(b".0");
+    } else if (1e-4..WHOLE).contains(&value.abs()) {
+        // Where no exponent is needed, the shortest text is the same as Python's.
+        out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
+    } else {
+        out.extend_from_slice(float_repr(value).as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn text(value: &Value, pretty: bool, escape: Escape) -> String {
+        String::from_utf8(document(value, pretty, escape)).expect("UTF-8")
+    }
+
+    /// Each pair was printed by CPython 3.11.
+    #[test]
+    fn floats_as_python_writes_them() {
+        for (value, expected) in [
+            (0.0, "0.0"),
+            (-0.0, "-0.0"),
+            (1.0, "1.0"),
+            (-1430.0, "-1430.0"),
+            (27.2, "27.2"),
+            (0.1 + 0.2, "0.30000000000000004"),
+            (1e-4, "0.0001"),
+            (1e-5, "1e-05"),
+            (1.5e-7, "1.5e-07"),
+            (5.392e-10, "5.392e-10"),
+            (123_456_789_012_345_680.0, "1.2345678901234568e+17"),
+            (1e15, "1000000000000000.0"),
+            (999_999_999_999_999.0, "999999999999999.0"),
+            (9_007_199_254_740_993.0, "9007199254740992.0"),
+            (1e16, "1e+16"),
+            (1.797_693_134_862_315_7e308, "1.7976931348623157e+308"),
+            (5e-324, "5e-324"),
+            (f64::NAN, "null"),
+            (f64::INFINITY, "null"),
+            (f64::NEG_INFINITY, "null"),
+        ] {
+            let mut out = Vec::new();
+            write_float(&mut out, value);
+            assert_eq!(String::from_utf8_lossy(&out), expected);
+        }
+    }
+
+    #[test]
+    fn documents_as_python_writes_them() {
+        let value = json!({"a": [], "b": {}, "c": [1, 2.0, null, true], "ü\u{7f}\u{1}\"\\\n/😀": "x"});
+        assert_eq!(
+            text(&value, false, Escape::NonAscii),
+            r#"{"a": [], "b": {}, "c": [1, 2.0, null, true], "\u00fc\u007f\u0001\"\\\n/\ud83d\ude00": "x"}"#
+        );
+        assert_eq!(
+            text(&json!([{"a": [1, {}], "b": []}]), true, Escape::NonAscii),
+            "[\n  {\n    \"a\": [\n      1,\n      {}\n    ],\n    \"b\": []\n  }\n]"
+        );
+        assert_eq!(text(&json!("ü\u{7f}\u{1}😀"), false, Escape::Nothing), "\"ü\u{7f}\\u0001😀\"");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_text_and_number_reads_back(name in ".{0,12}", bits in proptest::prelude::any::<u64>()) {
+            let number = f64::from_bits(bits);
+            let value = if number.is_finite() { json!([name, number]) } else { json!([name]) };
+            for escape in [Escape::NonAscii, Escape::Nothing] {
+                let text = document(&value, bits % 2 == 0, escape);
+                let read: Value = serde_json::from_slice(&text).expect("JSON");
+                proptest::prop_assert_eq!(&read[0], &value[0]);
+                // serde_json may read the last bit wrong; std does not.
+                if let Some(number) = value[1].as_f64() {
+                    let text = float_repr(number);
+                    let mut ours = Vec::new();
+                    write_float(&mut ours, number);
+                    proptest::prop_assert_eq!(String::from_utf8_lossy(&ours), text);
+                }
+            }
+        }
+    }
+}
