@@ -7,6 +7,8 @@
 mod memory;
 mod names;
 mod tag_index;
+mod whisper;
 
 pub use memory::MemoryStore;
 pub use tag_index::TagIndex;
+pub use whisper::{Archive, Points, RollUp, WhisperError, WhisperFile};
