@@ -3,13 +3,32 @@
 //! Modules are listed bottom-up: each may use only those above it (`tests/architecture.rs` checks it).
 #![forbid(unsafe_code)]
 
-/// What a storage offers; the protocols that speak to one.
-pub mod backend;
-/// Now, `from`/`until`, intervals, time zones.
-pub mod clock;
-/// Answers as bytes: JSON, CSV, raw, dygraph, rickshaw…; compression.
-pub mod encode;
 /// Time series, tags, patterns, ranges, aggregation. Depends on nothing.
 pub mod series;
-/// Embedded stores: series in memory, whisper files, demo data.
+
+/// Now, `from`/`until`, intervals, time zones.
+pub mod clock;
+
+/// The target language: text to syntax tree, with places and errors that point.
+pub mod target;
+
+/// The function library: one value a function, one file a family.
+pub mod functions;
+
+/// Syntax tree + library = checked tree.
+pub mod bind;
+
+/// Checked tree + range = what to fetch.
+pub mod plan;
+
+/// Checked tree + fetched series = series; the rounds of a request.
+pub mod evaluate;
+
+/// What a storage offers; the protocols that speak to one.
+pub mod backend;
+
+/// Embedded stores: whisper files, series in memory, tags.
 pub mod store;
+
+/// Answers as bytes: JSON, CSV, raw, dygraph, rickshaw…; compression.
+pub mod encode;

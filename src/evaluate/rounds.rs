@@ -1,0 +1,212 @@
+//! The loop of plan, fetch and evaluate, without the fetching.
+//!
+//! [`Rounds::advance`] says either what to fetch next or the result. The caller fetches (all in one batch) and calls
+//! again; almost always there are two calls, one that names everything and one that answers.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::{EvaluateError, Fetched, evaluate, learn};
+use crate::bind::{Binder, NodeId, NodeKind, Target};
+use crate::functions::{Request, State};
+use crate::plan::{Learnt, PlanError, Probe, ProbeKind, StepKey, StepMemory, plan};
+use crate::series::{Selector, Series};
+use crate::target::Diagnostic;
+
+/// One request on its way.
+#[derive(Debug)]
+pub struct Rounds {
+    targets: Vec<Target>,
+    request: Request,
+    binder: Binder,
+    learnt: Learnt,
+    probes: Vec<Probe>,
+    memory: Option<Arc<StepMemory>>,
+    keys: HashMap<NodeId, StepKey>,
+    distrusted: BTreeSet<NodeId>,
+    fetches: u32,
+    misses: u32,
+}
+
+/// What to do next.
+#[derive(Debug)]
+pub enum Advance {
+    /// Fetch these, all at once, and call again.
+    Fetch(Vec<Selector>),
+    /// The series of each target.
+    Done(Vec<Vec<Series>>),
+}
+
+/// Why a request cannot be answered.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum RoundsError {
+    /// A target is wrong.
+    #[error("{diagnostic}")]
+    Target {
+        /// Which of the request's targets.
+        target: usize,
+        /// What and where.
+        diagnostic: Diagnostic,
+    },
+    /// It reads too much.
+    #[error("{0}")]
+    TooMany(PlanError),
+    /// Planning does not come to an end: a fault in a function's declaration.
+    #[error("planning made no progress after {rounds} rounds")]
+    Stuck {
+        /// Rounds so far.
+        rounds: u32,
+    },
+}
+
+impl From<PlanError> for RoundsError {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Target { target, diagnostic } => Self::Target { target, diagnostic },
+            other @ PlanError::TooMany { .. } => Self::TooMany(other),
+        }
+    }
+}
+
+/// Nesting is at most 128 deep and each level may take one round to learn from.
+const MAX_ROUNDS: u32 = 300;
+
+impl Rounds {
+    /// Parses and checks `targets`. `overrides` are the request's `template[name]` parameters; `memory` is shared by
+    /// all requests.
+    ///
+    /// # Errors
+    /// The first target that is wrong.
+    pub fn new(
+        targets: &[impl AsRef<str>],
+        request: Request,
+        overrides: Vec<(String, String)>,
+        memory: Option<Arc<StepMemory>>,
+    ) -> Result<Self, RoundsError> {
+        let mut binder = Binder::new(overrides);
+        let bind = |(target, text): (usize, &_)| {
+            binder.bind(AsRef::as_ref(text)).map_err(|diagnostic| RoundsError::Target { target, diagnostic })
+        };
+        let targets = targets.iter().enumerate().map(bind).collect::<Result<_, _>>()?;
+        Ok(Self {
+            targets,
+            request,
+            binder,
+            learnt: Learnt::default(),
+            probes: Vec::new(),
+            memory,
+            keys: HashMap::new(),
+            distrusted: BTreeSet::new(),
+            fetches: 0,
+            misses: 0,
+        })
+    }
+
+    /// How often something had to be fetched so far.
+    #[must_use]
+    pub fn rounds(&self) -> u32 {
+        self.fetches
+    }
+
+    /// How often evaluation met a selector that the plan had not asked for. Anything but 0 is a fault of a function's
+    /// declaration; the answer is right all the same.
+    #[must_use]
+    pub fn misses(&self) -> u32 {
+        self.misses
+    }
+
+    /// The checked targets.
+    #[must_use]
+    pub fn targets(&self) -> &[Target] {
+        &self.targets
+    }
+
+    /// Goes on as far as `fetched` allows.
+    ///
+    /// # Errors
+    /// See [`RoundsError`].
+    pub fn advance(&mut self, fetched: &impl Fetched) -> Result<Advance, RoundsError> {
+        for _ in 0..MAX_ROUNDS {
+            let probes = std::mem::take(&mut self.probes);
+            learn(&probes, &self.request, &mut self.learnt, fetched, &mut self.binder)
+                .map_err(|(target, diagnostic)| RoundsError::Target { target, diagnostic })?;
+            let mut plan = plan(&self.targets, &self.request, &self.learnt)?;
+            if self.guess(&plan.probes) {
+                plan = crate::plan::plan(&self.targets, &self.request, &self.learnt)?;
+            }
+            self.probes = plan.probes;
+            let missing: Vec<Selector> = plan.selectors.into_iter().filter(|s| fetched.series(s).is_none()).collect();
+            if !missing.is_empty() {
+                return self.fetch(missing);
+            }
+            if !self.probes.is_empty() {
+                continue;
+            }
+            match self.evaluate(fetched) {
+                Ok(series) => {
+                    self.remember();
+                    return Ok(Advance::Done(series));
+                }
+                Err((_, EvaluateError::NotAsked(selector))) => {
+                    self.misses += 1;
+                    return self.fetch(vec![selector]);
+                }
+                Err((_, EvaluateError::WrongGuess(node))) => {
+                    self.learnt.guesses.remove(&node);
+                    self.distrusted.insert(node);
+                }
+                Err((_, EvaluateError::NotLearnt)) => {}
+                Err((target, EvaluateError::Target(diagnostic))) => {
+                    return Err(RoundsError::Target { target, diagnostic });
+                }
+            }
+        }
+        Err(RoundsError::Stuck { rounds: self.fetches })
+    }
+
+    fn fetch(&mut self, selectors: Vec<Selector>) -> Result<Advance, RoundsError> {
+        self.fetches += 1;
+        if self.fetches > MAX_ROUNDS {
+            return Err(RoundsError::Stuck { rounds: self.fetches });
+        }
+        Ok(Advance::Fetch(selectors))
+    }
+
+    fn evaluate(&self, fetched: &impl Fetched) -> Result<Vec<Vec<Series>>, (usize, EvaluateError)> {
+        let mut state = State::new(&self.request);
+        let one = |(i, target): (usize, &Target)| {
+            evaluate(target, &self.request, &self.learnt, fetched, &mut state).map_err(|e| (i, e))
+        };
+        self.targets.iter().enumerate().map(one).collect()
+    }
+
+    /// Takes remembered steps for probes of steps. Says whether there was any.
+    fn guess(&mut self, probes: &[Probe]) -> bool {
+        let Some(memory) = &self.memory else { return false };
+        let mut any = false;
+        for probe in probes.iter().filter(|p| p.kind == ProbeKind::Step) {
+            let NodeKind::Call(call) = &probe.node.kind else { continue };
+            let id = probe.node.id;
+            if self.keys.contains_key(&id) || self.distrusted.contains(&id) {
+                continue;
+            }
+            let key = StepKey::of(call, probe.range, &self.request);
+            if let Some(step) = memory.recall(&key) {
+                self.learnt.guesses.insert(id, step);
+                any = true;
+            }
+            self.keys.insert(id, key);
+        }
+        any
+    }
+
+    fn remember(&mut self) {
+        let Some(memory) = &self.memory else { return };
+        for (id, key) in self.keys.drain() {
+            let seen = self.learnt.steps.get(&id).copied().flatten().or_else(|| self.learnt.guesses.get(&id).copied());
+            if let Some(step) = seen {
+                memory.remember(key, step);
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Checked tree + range = what to fetch. Pure: no I/O.
+//!
+//! [`demand`] is the only place where the needs of a call are computed; planner and evaluator both come here, so that
+//! what is fetched and what is looked up cannot differ. What does not follow from the text, the step of an evaluated
+//! input and the targets of a dynamic function, is learnt between rounds and kept in [`Learnt`], once for each call
+//! site (once for each range would double the work at every level of nesting).
+
+mod memory;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+pub use memory::{Key as StepKey, StepMemory};
+
+use crate::bind::{BoundCall, Node, NodeId, NodeKind, Target};
+use crate::functions::{Ask, EvalError, Needs, Request};
+use crate::series::{Selector, Step, TimeRange};
+use crate::target::Diagnostic;
+
+/// What earlier rounds of a request have found out.
+#[derive(Clone, Debug, Default)]
+pub struct Learnt {
+    /// The coarsest step of a call site's series; `None` where it has no series at all.
+    pub steps: HashMap<NodeId, Option<Step>>,
+    /// Steps that an earlier request saw at this place. Used like learnt ones until they are found wrong.
+    pub guesses: HashMap<NodeId, Step>,
+    /// The targets that a dynamic call reads, by call site and range.
+    pub targets: HashMap<(NodeId, TimeRange), Arc<Vec<Target>>>,
+}
+
+impl Learnt {
+    /// The step that is only guessed for a call site, if it is.
+    #[must_use]
+    pub fn guessed(&self, node: NodeId) -> Option<Step> {
+        if self.steps.contains_key(&node) { None } else { self.guesses.get(&node).copied() }
+    }
+
+}
+
+/// Something that must be evaluated before planning can go on.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    /// The call whose series arguments are to be evaluated.
+    pub node: Arc<Node>,
+    /// At this range.
+    pub range: TimeRange,
+    /// For what.
+    pub kind: ProbeKind,
+    /// Which of the request's targets it belongs to.
+    pub target: usize,
+}
+
+/// What a probe is to find out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeKind {
+    /// The coarsest step.
+    Step,
+    /// The targets of a dynamic function.
+    Targets,
+}
+
+/// What one round asks for.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// All that is to be fetched, also what earlier rounds have fetched.
+    pub selectors: BTreeSet<Selector>,
+    /// What is not known yet; empty in the last round.
+    pub probes: Vec<Probe>,
+}
+
+/// Why there is no plan.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum PlanError {
+    /// A target asks for something that cannot be.
+    #[error("{diagnostic}")]
+    Target {
+        /// Which of the request's targets.
+        target: usize,
+        /// What and where.
+        diagnostic: Diagnostic,
+    },
+    /// The targets read more than is allowed.
+    #[error("the request reads more than {limit} combinations of pattern and range")]
+    TooMany {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// The most (node, range) pairs of one request. A nest of `timeStack`s multiplies them.
+const MAX_VISITS: usize = 100_000;
+
+/// The plan for all targets of a request over `request.range`.
+///
+/// # Errors
+/// Needs that cannot be computed, or too many of them.
+pub fn plan(targets: &[Target], request: &Request, learnt: &Learnt) -> Result<Plan, PlanError> {
+    let mut planner = Planner { request, learnt, plan: Plan::default(), visited: HashSet::new(), target: 0 };
+    for (i, target) in targets.iter().enumerate() {
+        planner.target = i;
+        planner.visit(&target.root, request.range)?;
+    }
+    Ok(planner.plan)
+}
+
+struct Planner<'a> {
+    request: &'a Request,
+    learnt: &'a Learnt,
+    plan: Plan,
+    visited: HashSet<(NodeId, TimeRange)>,
+    target: usize,
+}
+
+impl Planner<'_> {
+    fn visit(&mut self, node: &Arc<Node>, range: TimeRange) -> Result<(), PlanError> {
+        if !self.visited.insert((node.id, range)) {
+            return Ok(());
+        }
+        if self.visited.len() > MAX_VISITS {
+            return Err(PlanError::TooMany { limit: MAX_VISITS });
+        }
+        let call = match &node.kind {
+            NodeKind::Path { pattern, .. } => {
+                self.plan.selectors.insert(Selector { pattern: pattern.clone(), range });
+                return Ok(());
+            }
+            NodeKind::Call(call) => call,
+        };
+        let needs = demand(node.id, call, range, self.request, self.learnt)
+            .map_err(|e| PlanError::Target { target: self.target, diagnostic: call.diagnostic(node.span, &e) })?;
+        let ranges = match needs {
+            Needs::Ranges(ranges) => ranges,
+            Needs::InputStep => {
+                self.probe(node, range, ProbeKind::Step);
+                vec![range]
+            }
+        };
+        for range in ranges {
+            for (_, input) in &call.inputs {
+                self.visit(input, range)?;
+            }
+        }
+        if call.function.expand.is_some() {
+            match self.learnt.targets.get(&(node.id, range)).cloned() {
+                Some(targets) => {
+                    for target in targets.iter() {
+                        self.visit(&target.root, range)?;
+                    }
+                }
+                None => self.probe(node, range, ProbeKind::Targets),
+            }
+        }
+        Ok(())
+    }
+
+    fn probe(&mut self, node: &Arc<Node>, range: TimeRange, kind: ProbeKind) {
+        self.plan.probes.push(Probe { node: node.clone(), range, kind, target: self.target });
+    }
+}
+
+/// What a call needs of its series arguments to be computed over `range`, with what has been learnt so far.
+///
+/// # Errors
+/// What the function's `needs` says.
+pub fn demand(
+    id: NodeId,
+    call: &BoundCall,
+    range: TimeRange,
+    request: &Request,
+    learnt: &Learnt,
+) -> Result<Needs, EvalError> {
+    let input_step = match learnt.steps.get(&id) {
+        // The call has no series: there is nothing to read, whatever the window.
+        Some(None) => return Ok(Needs::Ranges(Vec::new())),
+        Some(step) => *step,
+        None => learnt.guesses.get(&id).copied(),
+    };
+    call.function.needs(&call.args, &Ask { range, input_step, request })
+}
