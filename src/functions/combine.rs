@@ -5,7 +5,7 @@ use super::normalize::Normalized;
 use super::{Call, Eval, EvalError, Function, Group, Param, Parameter, SeriesList};
 use crate::series::{Aggregation, Series};
 
-const SERIES_LISTS: Param<SeriesList> = Param::required("seriesLists").multiple();
+const SERIES_LISTS: Param<SeriesList> = Param::optional("seriesLists").shown_required().multiple();
 const SERIES: Param<SeriesList> = Param::required("seriesList");
 const FUNC: Param<Aggregation> = Param::required("func");
 const XFF: Param<f64> = Param::optional("xFilesFactor");

@@ -30,7 +30,7 @@ macro_rules! families {
         const FAMILIES: &[&[Function]] = &[$($family::FUNCTIONS),*];
     };
 }
-families! { combine, transform }
+families! { alias, combine, transform }
 
 /// One function of the target language.
 pub struct Function {

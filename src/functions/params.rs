@@ -409,8 +409,10 @@ impl Argument for NodeOrTag {
             Value::Integer(n) => Ok(Self::Node(*n)),
             Value::Float(n) if n.fract() == 0.0 => Ok(Self::Node(*n as i64)),
             Value::Boolean(b) => Ok(Self::Node(i64::from(*b))),
+            // A number that is no index cannot be found as a node; it is looked up as a tag.
+            Value::Float(_) => Ok(Self::Tag(value.python_str().into())),
             Value::Text(t) => Ok(Self::Tag(t.clone())),
-            _ => Err(format!("{value} is neither the index of a node nor the name of a tag")),
+            Value::None => Err(format!("{value} is neither the index of a node nor the name of a tag")),
         }
     }
 }

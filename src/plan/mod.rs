@@ -34,7 +34,6 @@ impl Learnt {
     pub fn guessed(&self, node: NodeId) -> Option<Step> {
         if self.steps.contains_key(&node) { None } else { self.guesses.get(&node).copied() }
     }
-
 }
 
 /// Something that must be evaluated before planning can go on.
