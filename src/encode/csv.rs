@@ -3,8 +3,9 @@
 
 use std::io::Write;
 
+use super::writer::write_repr;
 use crate::clock::TimeZone;
-use crate::series::{Series, float_repr};
+use crate::series::Series;
 
 /// All points of all series, one after the other; an absent value is an empty field.
 #[must_use]
@@ -18,7 +19,7 @@ pub fn csv(series: &[Series], zone: &TimeZone) -> Vec<u8> {
             // Writing to memory cannot fail.
             let _ = write!(out, ",{},", zone.local(series.time(index)));
             if !value.is_nan() {
-                out.extend_from_slice(float_repr(value).as_bytes());
+                write_repr(&mut out, value);
             }
             out.extend_from_slice(b"\r\n");
         }

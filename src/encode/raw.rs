@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use crate::series::{Series, float_repr};
+use super::writer::write_repr;
+use crate::series::Series;
 
 /// A line for each series; an absent value is `None`. Names are written as they are.
 #[must_use]
@@ -15,8 +16,11 @@ pub fn raw(series: &[Series]) -> Vec<u8> {
             if index > 0 {
                 out.push(b',');
             }
-            let text = if value.is_nan() { "None".to_owned() } else { float_repr(value) };
-            out.extend_from_slice(text.as_bytes());
+            if value.is_nan() {
+                out.extend_from_slice(b"None");
+            } else {
+                write_repr(&mut out, value);
+            }
         }
         out.push(b'\n');
     }

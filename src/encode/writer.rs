@@ -128,8 +128,17 @@ impl Writer {
         write_float(&mut self.out, value);
     }
 
-    /// An element of an array: `[value, time]`.
+    /// An element of an array: `[value, time]`. Nearly all of an answer is written here.
     pub(super) fn point(&mut self, value: f64, time: i64) {
+        if !self.pretty {
+            self.raw(if self.empty { b"[" } else { b", [" });
+            self.float(value);
+            self.raw(b", ");
+            self.integer(time);
+            self.raw(b"]");
+            self.empty = false;
+            return;
+        }
         self.item();
         self.open(b'[');
         self.item();
@@ -172,10 +181,18 @@ impl Writer {
 /// The largest whole number that is written by way of an integer. Python changes to exponents at 1e16.
 const WHOLE: f64 = 1e15;
 
-pub(super) fn write_float(out: &mut Vec<u8>, value: f64) {
-    if !value.is_finite() {
+/// A value as JSON; `null` for what JSON cannot say.
+fn write_float(out: &mut Vec<u8>, value: f64) {
+    if value.is_finite() {
+        write_repr(out, value);
+    } else {
         out.extend_from_slice(b"null");
-    } else if value.trunc() == value && value.abs() < WHOLE && (value != 0.0 || value.is_sign_positive()) {
+    }
+}
+
+/// A value as Python's `repr` has it (see [`float_repr`]), by faster ways for nearly all of them.
+pub(super) fn write_repr(out: &mut Vec<u8>, value: f64) {
+    if value.trunc() == value && value.abs() < WHOLE && (value != 0.0 || value.is_sign_positive()) {
         out.extend_from_slice(itoa::Buffer::new().format(value as i64).as_bytes());
         out.extend_from_slice(b".0");
     } else if (1e-4..WHOLE).contains(&value.abs()) {

@@ -13,15 +13,33 @@ pub fn float_repr(value: f64) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0.0".into() } else { "0.0".into() };
     }
-    // `{:e}` is the shortest round-trip form as digits and exponent: `1.25e-7`.
-    let text = format!("{value:e}");
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..16).contains(&exponent) {
-        let plain = format!("{value}");
-        return if plain.contains('.') { plain } else { plain + ".0" };
+    // The digits of std's shortest form are not always Python's: of two that read back equal and are equally near,
+    // Python takes the even one (737899708902106.25 is `…106.2`), and so does this.
+    let mut buffer = zmij::Buffer::new();
+    let text = buffer.format_finite(value);
+    let (number, power) = text.split_once('e').unwrap_or((text, "0"));
+    let (whole, fraction) = number.trim_start_matches('-').split_once('.').unwrap_or((number, ""));
+    let all = [whole.trim_start_matches('-'), fraction].concat();
+    let zeros = all.len() - all.trim_start_matches('0').len();
+    let digits = all.trim_matches('0');
+    let whole_len = all.len() - fraction.len();
+    let exponent = power.parse::<i32>().unwrap_or(0) + whole_len as i32 - 1 - zeros as i32;
+
+    let sign = if value < 0.0 { "-" } else { "" };
+    let (first, rest) = digits.split_at(1);
+    if !(-4..16).contains(&exponent) {
+        let point = if rest.is_empty() { "" } else { "." };
+        let exponent_sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{sign}{first}{point}{rest}e{exponent_sign}{:02}", exponent.abs());
     }
-    format!("{mantissa}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+    let Ok(before_point) = usize::try_from(exponent + 1) else {
+        return format!("{sign}0.{}{digits}", "0".repeat(exponent.unsigned_abs() as usize - 1));
+    };
+    match digits.len().checked_sub(before_point) {
+        _ if before_point == 0 => format!("{sign}0.{digits}"),
+        None | Some(0) => format!("{sign}{digits:0<before_point$}.0"),
+        Some(_) => format!("{sign}{}.{}", &digits[..before_point], &digits[before_point..]),
+    }
 }
 
 /// C's `%g` with a precision of 6: at most six significant digits, no trailing zeros (`1e+06`, `0.5`, `100000`).
@@ -67,6 +85,14 @@ mod tests {
             (100_000.0, "100000.0", "100000"),
             (1_000_000.0, "1000000.0", "1e+06"),
             (1e100, "1e+100", "1e+100"),
+            (737_899_708_902_106.2, "737899708902106.2", "7.379e+14"),
+            (-1.5e-7, "-1.5e-07", "-1.5e-07"),
+            (0.001_25, "0.00125", "0.00125"),
+            (0.25, "0.25", "0.25"),
+            (120.0, "120.0", "120"),
+            (5e-324, "5e-324", "4.94066e-324"),
+            (9_007_199_254_740_993.0, "9007199254740992.0", "9.0072e+15"),
+            (f64::MAX, "1.7976931348623157e+308", "1.79769e+308"),
             (f64::INFINITY, "inf", "inf"),
         ] {
             assert_eq!(float_repr(value), repr);
