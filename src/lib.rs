@@ -30,5 +30,8 @@ pub mod backend;
 /// Embedded stores: whisper files, series in memory, tags.
 pub mod store;
 
+/// Many backends asked as one: batches, replicas, merged answers, look-ups.
+pub mod fetch;
+
 /// Answers as bytes: JSON, CSV, raw, dygraph, rickshaw…; compression.
 pub mod encode;
