@@ -147,7 +147,8 @@ impl<Q: Question> Asking<'_, Q> {
                 }
                 Err(_) => all_failed(items.len(), &BackendError::Timeout { backend: backend.id().clone() }),
             };
-            stats.ended(replies.iter().all(Result::is_ok));
+            let well = |reply: &Result<_, _>| matches!(reply, Ok(_) | Err(BackendError::BadQuery { .. }));
+            stats.ended(replies.iter().all(well));
             replies
         });
         Box::pin(async move {

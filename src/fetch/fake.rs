@@ -200,7 +200,7 @@ impl Finder for Fake {
             let parts: Vec<&str> = series.name.split('.').collect();
             let path = parts.iter().take(length).copied().collect::<Vec<_>>().join(".");
             if parts.len() >= length && glob.matches(&path) {
-                nodes.push(FoundNode { path, leaf: parts.len() == length });
+                nodes.push(if parts.len() == length { FoundNode::leaf(path) } else { FoundNode::branch(path) });
             }
         }
         nodes.sort();

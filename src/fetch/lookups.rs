@@ -129,7 +129,7 @@ impl Federation {
         };
         let pattern = query.pattern.clone();
         let found = self.look_up(question, move |group| group.may_have(&pattern, true)).await?;
-        Ok(found.map(united))
+        Ok(found.map(united_nodes))
     }
 
     /// The names of all series of all backends, sorted.
@@ -262,6 +262,24 @@ fn united<T: Ord>(lists: Vec<Vec<T>>) -> Vec<T> {
     lists.into_iter().flatten().collect::<BTreeSet<T>>().into_iter().collect()
 }
 
+/// The nodes as one list: sorted, each once. Its interval reaches over all that are known, and is unknown when one is.
+fn united_nodes(lists: Vec<Vec<FoundNode>>) -> Vec<FoundNode> {
+    let mut nodes = united(lists);
+    nodes.dedup_by(|next, node| {
+        let same = (&next.path, next.leaf) == (&node.path, node.leaf);
+        if same {
+            node.interval = match (node.interval, next.interval) {
+                (Some((first, last)), Some((next_first, next_last))) => {
+                    Some((first.min(next_first), last.max(next_last)))
+                }
+                _ => None,
+            };
+        }
+        same
+    });
+    nodes
+}
+
 fn limited(names: Vec<String>, limits: &TagLimits) -> Vec<String> {
     limited_by(names, |name| name, limits)
 }
@@ -272,4 +290,25 @@ fn limited_by<T>(mut entries: Vec<T>, name: fn(&T) -> &String, limits: &TagLimit
     }
     entries.truncate(limits.limit.unwrap_or(usize::MAX));
     entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_of_a_node_are_joined() {
+        let nodes = united_nodes(vec![
+            vec![FoundNode::branch("a"), FoundNode::leaf("a").within(10, 20), FoundNode::leaf("b").within(1, 2)],
+            vec![FoundNode::leaf("a").within(15, 40), FoundNode::leaf("b"), FoundNode::leaf("c").within(3, 4)],
+            vec![FoundNode::leaf("a").within(5, 6)],
+        ]);
+        let expected = [
+            FoundNode::branch("a"),
+            FoundNode::leaf("a").within(5, 40),
+            FoundNode::leaf("b"),
+            FoundNode::leaf("c").within(3, 4),
+        ];
+        assert_eq!(nodes, expected);
+    }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::{FetchError, Outcome};
 use crate::backend::{BackendError, BackendId};
+use crate::evaluate::Fetched;
 use crate::series::{Selector, Series};
 
 /// The most that one client request may fetch. A series that two selectors match counts twice.
@@ -189,6 +190,14 @@ impl RequestMap {
         self.answers.values().any(|outcome| outcome.as_ref().map_or(true, |found| !found.failures.is_empty()))
     }
 
+    /// Why an answer could not be given, when there is such a selector: the request has to fail then.
+    #[must_use]
+    pub fn error(&self) -> Option<&FetchError> {
+        let failed = self.answers.iter().filter_map(|(selector, outcome)| Some((selector, outcome.as_ref().err()?)));
+        // Of several, the one that sorts first, so that the same request says the same.
+        failed.min_by_key(|(selector, _)| *selector).map(|(_, error)| &**error)
+    }
+
     /// Every failure of a backend, each once, sorted by backend: what a warning header or a log line says.
     #[must_use]
     pub fn failures(&self) -> Vec<BackendError> {
@@ -197,6 +206,13 @@ impl RequestMap {
             Err(error) => error.failures().to_vec(),
         };
         super::distinct(self.answers.values().flat_map(of))
+    }
+}
+
+/// A selector that failed is an empty list here: ask [`RequestMap::error`] before the result is used.
+impl Fetched for RequestMap {
+    fn series(&self, selector: &Selector) -> Option<&[Series]> {
+        self.answers.get(selector).map(|outcome| outcome.as_ref().map_or(&[][..], |found| &found.series))
     }
 }
 
@@ -227,6 +243,9 @@ mod tests {
         map.insert(selector("b"), Err(error)).expect("within the limits");
         assert!(matches!(map.get(&selector("b")), Lookup::Failed(_)));
         assert!(map.is_partial());
+        assert!(map.error().is_some_and(FetchError::is_timeout));
+        assert_eq!(map.series(&selector("a")), Some(&[][..]));
+        assert_eq!(map.series(&selector("c")), None);
         assert_eq!(map.failures(), [timeout]);
         assert_eq!(map.missing(&[selector("a"), selector("c"), selector("b"), selector("c")]), [selector("c")]);
     }

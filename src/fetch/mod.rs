@@ -125,6 +125,12 @@ pub enum FetchError {
         /// What the others said.
         failures: Arc<[BackendError]>,
     },
+    /// The question itself is wrong, and no backend made sense of it.
+    #[error("{reason}")]
+    BadQuery {
+        /// What is wrong with it.
+        reason: String,
+    },
     /// There is more than a request may fetch.
     #[error(transparent)]
     TooLarge(#[from] LimitExceeded),
@@ -136,7 +142,7 @@ impl FetchError {
     pub fn failures(&self) -> &[BackendError] {
         match self {
             Self::AllFailed { failures } | Self::TooFewAvailable { failures, .. } => failures,
-            Self::TooLarge(_) => &[],
+            Self::BadQuery { .. } | Self::TooLarge(_) => &[],
         }
     }
 
@@ -261,10 +267,14 @@ impl<T> Default for Gathered<T> {
 impl<T> Gathered<T> {
     /// The replies with the failures, unless there is no use in them.
     fn outcome(self) -> Result<(ByGroup<T>, Vec<BackendError>), FetchError> {
+        let failures = distinct(self.failures);
+        let bad = failures.iter().find(|error| matches!(error, BackendError::BadQuery { .. }));
+        if let (true, Some(bad)) = (self.replies.is_empty(), bad) {
+            return Err(FetchError::BadQuery { reason: bad.to_string() });
+        }
         if let Some(error) = self.too_few {
             return Err(error);
         }
-        let failures = distinct(self.failures);
         if self.replies.is_empty() && !failures.is_empty() {
             return Err(FetchError::AllFailed { failures: failures.into() });
         }

@@ -288,7 +288,7 @@ async fn patterns_go_where_they_can_be_answered() {
     assert_eq!(names(&outcomes[1]), ["x;host=a"]);
 
     let found = federation.find(&find_query("apps"), &scope()).await.expect("found");
-    assert_eq!(found.value, [FoundNode { path: "apps".to_owned(), leaf: false }]);
+    assert_eq!(found.value, [FoundNode::branch("apps")]);
     federation.find(&find_query("servers.*"), &scope()).await.expect("found");
     assert_eq!(apps.calls().len(), 2);
 }
@@ -438,4 +438,16 @@ async fn tag_values_without_one_group() {
     a.act([Act::Fail(timeout("a"))]);
     let error = federation.complete_values(&[], "dc", &limits_of(None, 100), &scope()).await.expect_err("all failed");
     assert!(error.is_timeout());
+}
+
+#[tokio::test]
+async fn a_wrong_question_is_nobodys_failure() {
+    let bad = |name| BackendError::BadQuery { backend: id(name), reason: "no such operator".to_owned() };
+    let a = Arc::new(Fake::with("a", &["x;dc=eu"]).tagged().acting([Act::Fail(bad("a"))]));
+    let b = Arc::new(Fake::with("b", &["x;dc=us"]).tagged().acting([Act::Fail(timeout("b"))]));
+    let federation = shards(&[&a, &b]);
+    let error = federation.find_series(&["dc=~(".to_owned()], &scope()).await.expect_err("wrong");
+    assert_eq!(error, FetchError::BadQuery { reason: "no such operator".to_owned() });
+    let failed: Vec<u64> = federation.backends().map(|(_, _, stats)| stats.failures.get()).collect();
+    assert_eq!(failed, [0, 1]);
 }
