@@ -1,7 +1,7 @@
 //! Backends: what a storage has to offer, said once for all protocols and embedded stores.
 //!
 //! A backend knows series, patterns and ranges; it knows nothing of functions or targets. Finding and tags are traits
-//! of their own, so that a store without them does not stub them. Everything here is asked for by [`crate::fetch`].
+//! of their own, so that a store without them does not stub them. Everything here is asked for by the federation.
 
 use std::fmt;
 use std::sync::Arc;
