@@ -3,6 +3,11 @@
 //! A backend knows series, patterns and ranges; it knows nothing of functions or targets. Finding and tags are traits
 //! of their own, so that a store without them does not stub them. Everything here is asked for by the federation.
 
+pub mod carbonapi;
+pub mod msgpack;
+pub mod pickle;
+pub mod wire;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

@@ -223,6 +223,15 @@ impl Series {
         }
     }
 
+    /// Like [`Series::new`], with values that other series (or other answers) share.
+    #[must_use]
+    pub fn sharing(name: impl Into<Arc<str>>, start: i64, step: Step, values: Arc<Vec<f64>>) -> Self {
+        let mut new = Self::new(name, start, step, Vec::new());
+        new.end = start + step.seconds() * values.len() as i64;
+        new.values = values;
+        new
+    }
+
     /// A new series like this one: same tags, consolidation, xFilesFactor and style; its name is also its path
     /// expression. (What graphite-web's `TimeSeries.copy` keeps; functions that compute new values use it.)
     #[must_use]

@@ -355,6 +355,14 @@ impl TagQuery {
         format!("seriesByTag({})", quoted.collect::<Vec<_>>().join(","))
     }
 
+    /// The canonical spelling of a `seriesByTag(..)` call that is spelt in another way; `None` when it is no such call.
+    #[must_use]
+    pub fn respelt(text: &str) -> Option<String> {
+        let text = text.trim();
+        let arguments = text.strip_prefix("seriesByTag").and_then(call_arguments)?;
+        Some(Self::canonical(&arguments))
+    }
+
     /// The specs.
     #[must_use]
     pub fn specs(&self) -> &[TagQuerySpec] {
@@ -436,5 +444,8 @@ mod tests {
         let query = TagQuery::from_call("seriesByTag('desc=hello, world', \"name=a\")").expect("valid");
         assert_eq!(query.specs().len(), 2);
         assert_eq!(query.specs()[0].value(), "hello, world");
+        let respelt = TagQuery::respelt("seriesByTag( 'a=b', \"c=d\" )");
+        assert_eq!(respelt.as_deref(), Some("seriesByTag(\"a=b\",\"c=d\")"));
+        assert_eq!(TagQuery::respelt("a.b"), None);
     }
 }
