@@ -6,6 +6,9 @@
 pub mod carbonapi;
 pub mod msgpack;
 pub mod pickle;
+pub mod protocol;
+mod tag_api;
+pub mod transport;
 pub mod wire;
 
 use std::fmt;

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::series::{Selector, Series, Step};
+use crate::series::{Series, Step};
 
 /// What a decoder takes at most. Bytes are bounded by whoever reads the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,12 +110,10 @@ impl Answered {
         Ok(Self { name, path_expression, asked: None, start, step: valid_step, values })
     }
 
-    /// As the answer to a selector; the values stay shared.
+    /// As a series; the values stay shared.
     #[must_use]
-    pub fn series(&self, selector: &Selector) -> Series {
-        let mut series = Series::sharing(self.name.clone(), self.start, self.step, self.values.clone());
-        series.path_expression = selector.pattern.as_str().into();
-        series
+    pub fn series(&self) -> Series {
+        Series::sharing(self.name.clone(), self.start, self.step, self.values.clone())
     }
 
     /// Number of points.
@@ -192,4 +190,20 @@ pub(super) fn whole(value: f64) -> Option<i64> {
 /// Text of a backend: names are not always UTF-8, and a series with a strange name is better than none.
 pub(super) fn text(bytes: &[u8]) -> Arc<str> {
     String::from_utf8_lossy(bytes).into()
+}
+
+/// What a body that cannot be read seems to be, to help whoever reads the error.
+pub(super) fn looks_like(body: &[u8]) -> Option<&'static str> {
+    let start = body.trim_ascii_start();
+    let html = |tag: &[u8]| start.get(..tag.len()).is_some_and(|s| s.eq_ignore_ascii_case(tag));
+    if html(b"<!doctype html") || html(b"<html") || html(b"<head") || html(b"<body") {
+        return Some("it looks like an HTML page");
+    }
+    if body.starts_with(b"\x89PNG") {
+        return Some("it is an image: the backend does not know this format");
+    }
+    if body.is_empty() {
+        return Some("it is empty");
+    }
+    None
 }

@@ -98,7 +98,13 @@ impl Glob {
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         let nodes: Vec<&str> = name.split('.').collect();
-        match_nodes(&self.components, &nodes)
+        self.matches_nodes(&nodes)
+    }
+
+    /// The same for a name that is split already: one name is often compared with many patterns.
+    #[must_use]
+    pub fn matches_nodes(&self, nodes: &[&str]) -> bool {
+        match_nodes(&self.components, nodes)
     }
 }
 

@@ -1,0 +1,706 @@
+//! HTTP: what all protocols share on their way to a backend and back.
+//!
+//! A backend has its own client (a connection pool), a limit of requests at a time, a breaker, and bounds in time and
+//! bytes. It knows nothing of formats: a [`Protocol`] makes requests and reads bodies. It does not ask a second
+//! replica either; that is for [`crate::fetch`], which sees all of them.
+//!
+//! Dropping a future that waits here ends its requests and gives its places free. All calls of a backend must come
+//! from one runtime: a pooled connection is driven by the runtime that opened it.
+
+use std::error::Error as _;
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use futures::future::join_all;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Response, StatusCode, Url};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+
+use super::protocol::{Payload, Protocol, WireRequest};
+use super::wire::{CodecError, Limits, looks_like};
+use super::{
+    Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Scope, TagLimits, TagSource, tag_api,
+};
+use crate::series::Selector;
+
+/// How a backend is reached. All that has a sensible value has it in [`HttpSettings::new`].
+#[derive(Clone, Debug)]
+pub struct HttpSettings {
+    /// Its name in errors and metrics.
+    pub id: BackendId,
+    /// Where it is: `http://` or `https://`, possibly with a path that comes before those of the protocol.
+    pub url: String,
+    /// The longest that one request may take, waiting for its turn included.
+    pub timeout: Duration,
+    /// The longest that making a connection may take.
+    pub connect_timeout: Duration,
+    /// The most requests at a time; others wait for their turn.
+    pub concurrency: NonZeroUsize,
+    /// The longest body that is read, in bytes (after decompression).
+    pub max_body_bytes: u64,
+    /// The most series and points of an answer.
+    pub limits: Limits,
+    /// After so many failures in a row it rests.
+    pub failures_before_rest: u32,
+    /// How long it rests before it is tried again, with one request.
+    pub retry_delay: Duration,
+}
+
+impl HttpSettings {
+    /// Patient enough for large renders, quick to notice that nobody is there.
+    pub fn new(id: BackendId, url: impl Into<String>) -> Self {
+        Self {
+            id,
+            url: url.into(),
+            timeout: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(1),
+            concurrency: const { NonZeroUsize::new(64).expect("64 is not 0") },
+            max_body_bytes: 512 << 20,
+            limits: Limits::default(),
+            failures_before_rest: 3,
+            retry_delay: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Settings that no backend can be made of.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// Not a URL, or not one of HTTP.
+    #[error("`{url}` is not the URL of a backend, such as http://10.0.0.1:8080: {reason}")]
+    Url {
+        /// The text.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The HTTP client cannot be made: the system's certificates cannot be read, for example.
+    #[error("the HTTP client cannot be made: {0}")]
+    Client(String),
+}
+
+/// What a backend has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BackendStats {
+    /// Requests sent, without those that were not sent because it rests.
+    pub requests: u64,
+    /// Requests that failed, those included that were not sent because it rests.
+    pub failures: u64,
+    /// Requests that were sent a second time because the connection broke.
+    pub retries: u64,
+    /// Bytes of bodies, after decompression.
+    pub bytes: u64,
+    /// Requests on their way now.
+    pub in_flight: u64,
+    /// Requests that wait for their turn now.
+    pub waiting: u64,
+    /// Whether it rests after repeated failures.
+    pub resting: bool,
+}
+
+#[derive(Default)]
+struct Counters {
+    requests: AtomicU64,
+    failures: AtomicU64,
+    retries: AtomicU64,
+    bytes: AtomicU64,
+    in_flight: AtomicU64,
+    waiting: AtomicU64,
+}
+
+/// Adds one while it lives; cancelled futures count down too.
+struct Counted<'a>(&'a AtomicU64);
+
+impl<'a> Counted<'a> {
+    fn new(counter: &'a AtomicU64) -> Self {
+        counter.fetch_add(1, Ordering::Relaxed);
+        Self(counter)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A backend that is asked over HTTP.
+pub struct HttpBackend {
+    settings: HttpSettings,
+    base: String,
+    protocol: Arc<dyn Protocol>,
+    client: Client,
+    turns: Semaphore,
+    breaker: Breaker,
+    counters: Counters,
+}
+
+impl fmt::Debug for HttpBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpBackend").field("settings", &self.settings).field("protocol", &self.protocol).finish_non_exhaustive()
+    }
+}
+
+/// A body that is read in the runtime; a longer one is decoded on a thread for blocking work.
+const SHORT_BODY: usize = 256 * 1024;
+
+/// A backend that is silent for so long is failing, even if its own timeout is longer.
+const FAIR_TIME: Duration = Duration::from_secs(1);
+
+/// Memory that a body gets before any of it is there.
+const MAX_RESERVED: u64 = 1 << 20;
+
+impl HttpBackend {
+    /// A backend of these settings that speaks `protocol`.
+    ///
+    /// # Errors
+    /// A URL that is none, or no client for it.
+    pub fn new(settings: HttpSettings, protocol: Arc<dyn Protocol>) -> Result<Self, SettingsError> {
+        let base = base_url(&settings.url)?;
+        // An error says that a provider is installed, which is what is wanted.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let client = Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .connect_timeout(settings.connect_timeout)
+            .pool_max_idle_per_host(settings.concurrency.get())
+            .user_agent(concat!("plumbago/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| SettingsError::Client(innermost(&error)))?;
+        Ok(Self {
+            base,
+            client,
+            turns: Semaphore::new(settings.concurrency.get().min(Semaphore::MAX_PERMITS)),
+            breaker: Breaker::new(settings.failures_before_rest, settings.retry_delay),
+            counters: Counters::default(),
+            protocol,
+            settings,
+        })
+    }
+
+    /// What it has done so far.
+    pub fn stats(&self) -> BackendStats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let c = &self.counters;
+        BackendStats {
+            requests: read(&c.requests),
+            failures: read(&c.failures),
+            retries: read(&c.retries),
+            bytes: read(&c.bytes),
+            in_flight: read(&c.in_flight),
+            waiting: read(&c.waiting),
+            resting: self.breaker.resting(),
+        }
+    }
+
+    /// The protocol it speaks.
+    pub fn protocol(&self) -> &dyn Protocol {
+        &*self.protocol
+    }
+
+    /// One question: send, receive, decode. `None` is "nothing found".
+    async fn ask<T: Send + 'static>(
+        &self,
+        request: WireRequest,
+        scope: &Scope,
+        decode: impl FnOnce(&dyn Protocol, &[u8], &Limits) -> Result<T, CodecError> + Send + 'static,
+    ) -> Result<Option<T>, BackendError> {
+        let result = self.ask_in_time(request, scope, decode).await;
+        if let Err(error) = &result {
+            self.counters.failures.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(request_id = %scope.request_id, "{error}");
+        }
+        result
+    }
+
+    async fn ask_in_time<T: Send + 'static>(
+        &self,
+        request: WireRequest,
+        scope: &Scope,
+        decode: impl FnOnce(&dyn Protocol, &[u8], &Limits) -> Result<T, CodecError> + Send + 'static,
+    ) -> Result<Option<T>, BackendError> {
+        let backend = || self.settings.id.clone();
+        let timeout = |_| BackendError::Timeout { backend: backend() };
+        let deadline = scope.deadline.min(Instant::now() + self.settings.timeout);
+        if deadline <= Instant::now() {
+            return Err(BackendError::Timeout { backend: backend() });
+        }
+        if self.breaker.closed_to_all() {
+            return Err(BackendError::Resting { backend: backend() });
+        }
+        let turn = {
+            let _waiting = Counted::new(&self.counters.waiting);
+            timeout_at(deadline, self.turns.acquire()).await.map_err(timeout)?
+        };
+        // From here on, what happens tells how the backend is.
+        let Some(attempt) = self.breaker.attempt() else {
+            return Err(BackendError::Resting { backend: backend() });
+        };
+        let began = Instant::now();
+        let received = {
+            let _in_flight = Counted::new(&self.counters.in_flight);
+            timeout_at(deadline, self.exchange(&request, scope)).await
+        };
+        let received = match received {
+            Ok(received) => received,
+            // Whoever got no time to answer is not to blame: `attempt` ends without a verdict.
+            Err(elapsed) if began.elapsed() < self.settings.timeout.min(FAIR_TIME) => return Err(timeout(elapsed)),
+            Err(elapsed) => Err((timeout(elapsed), Health::Failing)),
+        };
+        drop(turn);
+        let body = match received {
+            Ok(Some(body)) => body,
+            Ok(None) => {
+                attempt.end(Health::Well);
+                return Ok(None);
+            }
+            Err((error, health)) => {
+                if attempt.end(health) {
+                    tracing::warn!("{error}; it rests for {:?}", self.settings.retry_delay);
+                }
+                return Err(error);
+            }
+        };
+        let decoded = self.decode(body, decode).await;
+        let health = if matches!(decoded, Err(BackendError::Garbled { .. })) { Health::Failing } else { Health::Well };
+        if attempt.end(health) {
+            tracing::warn!("{} sends answers that cannot be read; it rests", self.settings.id);
+        }
+        decoded.map(Some)
+    }
+
+    /// Sends the request, twice if the connection breaks, and receives the body.
+    async fn exchange(&self, request: &WireRequest, scope: &Scope) -> Result<Option<Bytes>, (BackendError, Health)> {
+        let headers = Self::headers(scope);
+        let mut retried = false;
+        let response = loop {
+            self.counters.requests.fetch_add(1, Ordering::Relaxed);
+            match self.send(request, headers.clone()).await {
+                Ok(response) => break response,
+                // Nothing was answered, and reading twice does no harm. A timeout would only come again.
+                Err(error) if !retried && !error.is_timeout() && !error.is_builder() => {
+                    retried = true;
+                    self.counters.retries.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(error) => return Err(self.unreachable(&error)),
+            }
+        };
+        let status = response.status();
+        if status == StatusCode::NOT_FOUND {
+            return Ok(None);
+        }
+        if !status.is_success() {
+            return Err(self.refused(response).await);
+        }
+        let has_type = response.headers().contains_key(CONTENT_TYPE);
+        let body = self.receive(response).await?;
+        // Some stores answer "nothing" like this. With a type, an empty body is for the protocol to judge.
+        Ok((has_type || !body.is_empty()).then_some(body))
+    }
+
+    async fn send(&self, request: &WireRequest, headers: HeaderMap) -> reqwest::Result<Response> {
+        let segment = request.segment.as_deref().unwrap_or_default();
+        let place = format!("{}{}{segment}", self.base, request.path);
+        let with_query = || format!("{place}?{}", request.parameters);
+        let builder = match &request.payload {
+            Payload::Url => self.client.get(with_query()),
+            Payload::Form => self
+                .client
+                .post(&place)
+                .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+                .body(request.parameters.clone()),
+            Payload::Body { media_type, bytes } => {
+                self.client.post(with_query()).header(CONTENT_TYPE, *media_type).body(bytes.clone())
+            }
+        };
+        builder.headers(headers).send().await
+    }
+
+    /// The client's headers that may be passed on, and the request's id.
+    fn headers(scope: &Scope) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in scope.headers.iter() {
+            // Parsing refuses control characters, of which CR and LF would start headers of their own.
+            let (Ok(name), Ok(value)) = (HeaderName::try_from(name.as_str()), HeaderValue::try_from(value.as_str()))
+            else {
+                continue;
+            };
+            if !OF_THE_CONNECTION.contains(&name.as_str()) {
+                headers.append(name, value);
+            }
+        }
+        if let Ok(id) = HeaderValue::try_from(&*scope.request_id) {
+            headers.insert(HeaderName::from_static("x-request-id"), id);
+        }
+        headers
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> (BackendError, Health) {
+        let backend = self.settings.id.clone();
+        // Waiting for someone who is not there is dear: once is enough.
+        let health = if error.is_connect() && error.is_timeout() { Health::Gone } else { Health::Failing };
+        (BackendError::Unreachable { backend, reason: innermost(error) }, health)
+    }
+
+    async fn refused(&self, response: Response) -> (BackendError, Health) {
+        let status = response.status();
+        // It lives if it says that the request is wrong.
+        let failing = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+        let mut start = BytesMut::new();
+        let mut stream = response.bytes_stream();
+        while start.len() < 1000
+            && let Some(Ok(chunk)) = stream.next().await
+        {
+            start.extend_from_slice(&chunk);
+        }
+        let page = looks_like(&start).is_some() || start.trim_ascii_start().starts_with(b"<");
+        let text = String::from_utf8_lossy(&start);
+        let line = text.lines().map(str::trim).find(|line| !line.is_empty()).filter(|_| !page);
+        let reason = match line {
+            None => status.to_string(),
+            Some(line) => {
+                let shown = line.chars().filter(|c| !c.is_control()).take(200);
+                format!("{status}: {}", shown.collect::<String>())
+            }
+        };
+        let health = if failing { Health::Failing } else { Health::Well };
+        (BackendError::Refused { backend: self.settings.id.clone(), reason }, health)
+    }
+
+    async fn receive(&self, response: Response) -> Result<Bytes, (BackendError, Health)> {
+        let limit = self.settings.max_body_bytes;
+        let too_large =
+            || (BackendError::TooLarge { backend: self.settings.id.clone(), limit, unit: "bytes" }, Health::Well);
+        let announced = response.content_length().unwrap_or(0);
+        if announced > limit {
+            return Err(too_large());
+        }
+        let mut body = BytesMut::with_capacity(announced.min(MAX_RESERVED) as usize);
+        let mut stream = response.bytes_stream();
+        while let Some(chunk) = stream.next().await {
+            let chunk = chunk.map_err(|error| self.unreachable(&error))?;
+            self.counters.bytes.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+            if body.len() as u64 + chunk.len() as u64 > limit {
+                return Err(too_large());
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body.freeze())
+    }
+
+    async fn decode<T: Send + 'static>(
+        &self,
+        body: Bytes,
+        decode: impl FnOnce(&dyn Protocol, &[u8], &Limits) -> Result<T, CodecError> + Send + 'static,
+    ) -> Result<T, BackendError> {
+        let limits = self.settings.limits;
+        let decoded = if body.len() <= SHORT_BODY {
+            decode(&*self.protocol, &body, &limits).map_err(|error| (error, looks_like(&body)))
+        } else {
+            let protocol = self.protocol.clone();
+            let work = move || decode(&*protocol, &body, &limits).map_err(|error| (error, looks_like(&body)));
+            // It fails only when the runtime ends, or when the decoder has a fault that must not take more with it.
+            tokio::task::spawn_blocking(work)
+                .await
+                .unwrap_or_else(|_| Err((CodecError::garbled("decoding was abandoned"), None)))
+        };
+        decoded.map_err(|(error, kind)| {
+            let backend = self.settings.id.clone();
+            match (error, kind) {
+                (CodecError::TooLarge { limit, unit }, _) => {
+                    BackendError::TooLarge { backend, limit: limit as u64, unit }
+                }
+                (CodecError::Garbled(_), Some(kind)) => BackendError::Garbled { backend, reason: kind.to_owned() },
+                (CodecError::Garbled(reason), None) => BackendError::Garbled { backend, reason: reason.into_owned() },
+            }
+        })
+    }
+
+    /// A tag request whose answer is a list of names.
+    async fn names(&self, request: WireRequest, scope: &Scope) -> Result<Vec<String>, BackendError> {
+        let mut names = self.ask(request, scope, |_, b, l| tag_api::read_names(b, l)).await?.unwrap_or_default();
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+}
+
+/// Headers that belong to a connection or to the body of a request, so that they are never passed on.
+const OF_THE_CONNECTION: &[&str] = &[
+    "accept-encoding",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "range",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "x-request-id",
+];
+
+#[async_trait]
+impl Backend for HttpBackend {
+    fn id(&self) -> &BackendId {
+        &self.settings.id
+    }
+
+    async fn fetch(&self, selectors: &[Selector], scope: &Scope) -> Vec<Answer> {
+        let requests = self.protocol.render(selectors, scope.now);
+        let asked: Vec<Vec<usize>> = requests.iter().map(|r| r.answers.clone()).collect();
+        let replies = join_all(requests.into_iter().map(|request| {
+            let asked: Vec<Selector> = request.answers.iter().map(|i| selectors[*i].clone()).collect();
+            let count = asked.len();
+            let reply = self.ask(request, scope, move |protocol, body, limits| {
+                protocol.read_render(&asked, body, limits)
+            });
+            async move { reply.await.map(|series| series.unwrap_or_else(|| vec![Vec::new(); count])) }
+        }))
+        .await;
+        let mut answers: Vec<Answer> = selectors.iter().map(|_| Ok(Vec::new())).collect();
+        for (places, reply) in asked.iter().zip(replies) {
+            match reply {
+                Ok(each) => {
+                    for (place, series) in places.iter().zip(each) {
+                        answers[*place] = Ok(series);
+                    }
+                }
+                Err(error) => {
+                    for place in places {
+                        answers[*place] = Err(error.clone());
+                    }
+                }
+            }
+        }
+        answers
+    }
+
+    fn finder(&self) -> Option<&dyn Finder> {
+        Some(self)
+    }
+
+    fn tags(&self) -> Option<&dyn TagSource> {
+        if self.protocol.has_tags() { Some(self) } else { None }
+    }
+}
+
+#[async_trait]
+impl Finder for HttpBackend {
+    async fn find(&self, query: &FindQuery, scope: &Scope) -> Result<Vec<FoundNode>, BackendError> {
+        let found = self.ask(self.protocol.find(query), scope, |p, b, l| p.read_find(b, l)).await?;
+        let mut nodes = found.unwrap_or_default();
+        nodes.retain(|n| n.leaf || !query.leaves_only);
+        nodes.sort_unstable();
+        nodes.dedup();
+        Ok(nodes)
+    }
+
+    async fn index(&self, scope: &Scope) -> Result<Vec<String>, BackendError> {
+        let found = self.ask(self.protocol.index(), scope, |p, b, l| p.read_index(b, l)).await?;
+        let mut names = found.unwrap_or_default();
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+}
+
+#[async_trait]
+impl TagSource for HttpBackend {
+    async fn list(&self, limits: &TagLimits, scope: &Scope) -> Result<Vec<String>, BackendError> {
+        let found = self.ask(tag_api::list(limits), scope, |_, b, l| tag_api::read_tags(b, l)).await?;
+        let mut tags = found.unwrap_or_default();
+        tags.sort_unstable();
+        tags.dedup();
+        Ok(tags)
+    }
+
+    async fn values(
+        &self,
+        tag: &str,
+        limits: &TagLimits,
+        scope: &Scope,
+    ) -> Result<Option<Vec<(String, u64)>>, BackendError> {
+        let found = self.ask(tag_api::values(tag, limits), scope, |_, b, l| tag_api::read_values(b, l)).await?;
+        let mut values = found.flatten();
+        if let Some(values) = &mut values {
+            values.sort_unstable();
+        }
+        Ok(values)
+    }
+
+    async fn find_series(&self, expressions: &[String], scope: &Scope) -> Result<Vec<String>, BackendError> {
+        self.names(tag_api::find_series(expressions), scope).await
+    }
+
+    async fn complete_tags(
+        &self,
+        expressions: &[String],
+        limits: &TagLimits,
+        scope: &Scope,
+    ) -> Result<Vec<String>, BackendError> {
+        self.names(tag_api::complete_tags(expressions, limits), scope).await
+    }
+
+    async fn complete_values(
+        &self,
+        expressions: &[String],
+        tag: &str,
+        limits: &TagLimits,
+        scope: &Scope,
+    ) -> Result<Vec<String>, BackendError> {
+        self.names(tag_api::complete_values(expressions, tag, limits), scope).await
+    }
+}
+
+/// The URL without what follows its path, to which paths can be appended.
+fn base_url(text: &str) -> Result<String, SettingsError> {
+    let error = |reason: String| SettingsError::Url { url: text.to_owned(), reason };
+    let url = Url::parse(text).map_err(|e| error(e.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(error(format!("`{}` is not http or https", url.scheme())));
+    }
+    if url.host_str().is_none_or(str::is_empty) {
+        return Err(error("it names no host".to_owned()));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(error("it must end with its path".to_owned()));
+    }
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+/// What is at the bottom of an error, without the URL, which may be long or hold a password.
+fn innermost(error: &reqwest::Error) -> String {
+    let mut source = error.source();
+    while let Some(deeper) = source.and_then(std::error::Error::source) {
+        source = Some(deeper);
+    }
+    match source {
+        Some(source) => source.to_string(),
+        None if error.is_timeout() => "no connection in time".to_owned(),
+        None => "the connection failed".to_owned(),
+    }
+}
+
+/// What a request tells of its backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Health {
+    /// It answered.
+    Well,
+    /// It did not, or with an error.
+    Failing,
+    /// There is nobody: no need to fail more often before it rests.
+    Gone,
+}
+
+/// Keeps requests from a backend that failed repeatedly. After a while one request is let through as a probe; the
+/// others still fail at once until it is known how that one ends.
+struct Breaker {
+    failures_before_rest: u32,
+    retry_delay: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Requests go through.
+    Working { failures: u32 },
+    /// None does until then.
+    Resting { until: Instant },
+    /// One is on its way, to see.
+    Probing,
+}
+
+impl Breaker {
+    fn new(failures_before_rest: u32, retry_delay: Duration) -> Self {
+        let state = Mutex::new(State::Working { failures: 0 });
+        Self { failures_before_rest: failures_before_rest.max(1), retry_delay, state }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn resting(&self) -> bool {
+        !matches!(*self.state(), State::Working { .. })
+    }
+
+    /// Whether waiting for a turn is in vain.
+    fn closed_to_all(&self) -> bool {
+        match *self.state() {
+            State::Working { .. } => false,
+            State::Resting { until } => Instant::now() < until,
+            State::Probing => true,
+        }
+    }
+
+    /// Leave to send a request.
+    fn attempt(&self) -> Option<Attempt<'_>> {
+        let mut state = self.state();
+        let probe = match *state {
+            State::Working { .. } => false,
+            State::Resting { until } if Instant::now() >= until => {
+                *state = State::Probing;
+                true
+            }
+            State::Resting { .. } | State::Probing => return None,
+        };
+        Some(Attempt { breaker: self, probe, ended: false })
+    }
+}
+
+/// One request that was let through. Dropping it without an end (the request was cancelled) tells nothing.
+struct Attempt<'a> {
+    breaker: &'a Breaker,
+    probe: bool,
+    ended: bool,
+}
+
+impl Attempt<'_> {
+    /// Notes how it ended; true when the backend begins to rest.
+    fn end(mut self, health: Health) -> bool {
+        self.ended = true;
+        let breaker = self.breaker;
+        let mut state = breaker.state();
+        let failures = match (*state, health) {
+            (_, Health::Well) => 0,
+            // Requests that were on their way before it began to rest do not make it rest longer.
+            (State::Resting { .. }, _) => return false,
+            (State::Probing, _) if !self.probe => return false,
+            (State::Working { failures }, Health::Failing) => failures + 1,
+            (State::Working { .. } | State::Probing, _) => breaker.failures_before_rest,
+        };
+        let rests = failures >= breaker.failures_before_rest;
+        *state = if rests {
+            State::Resting { until: Instant::now() + breaker.retry_delay }
+        } else {
+            State::Working { failures }
+        };
+        rests
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if self.probe && !self.ended {
+            let mut state = self.breaker.state();
+            if matches!(*state, State::Probing) {
+                // The next request is the probe.
+                *state = State::Resting { until: Instant::now() };
+            }
+        }
+    }
+}
