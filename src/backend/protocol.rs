@@ -183,9 +183,8 @@ impl Protocol for Graphite {
 
     fn render(&self, selectors: &[Selector], now: i64) -> Vec<WireRequest> {
         // Old Graphites answer a whole request with an error when it has a function that they do not know.
-        let unknown = |s: &Selector| {
-            self.dialect == Dialect::Old && (s.pattern.is_tag_query() || s.pattern.is_event_query())
-        };
+        let unknown =
+            |s: &Selector| self.dialect == Dialect::Old && (s.pattern.is_tag_query() || s.pattern.is_event_query());
         one_request_a_range(selectors, unknown, &self.bulk, Some(GRAPHITE_PATTERNS), |range| {
             format!(
                 "format={}&local=1&noCache=1&from={}&until={}&now={now}",
@@ -239,9 +238,13 @@ impl Protocol for CarbonapiV2 {
     }
 
     fn render(&self, selectors: &[Selector], _now: i64) -> Vec<WireRequest> {
-        one_request_a_range(selectors, |s| s.pattern.is_event_query(), &self.bulk, None, |range| {
-            format!("format=protobuf&from={}&until={}", range.from(), range.until())
-        })
+        one_request_a_range(
+            selectors,
+            |s| s.pattern.is_event_query(),
+            &self.bulk,
+            None,
+            |range| format!("format=protobuf&from={}&until={}", range.from(), range.until()),
+        )
     }
 
     fn read_render(&self, asked: &[Selector], body: &[u8], limits: &Limits) -> Result<Vec<Vec<Series>>, CodecError> {
@@ -310,8 +313,7 @@ impl Protocol for CarbonapiV3 {
 
     fn find(&self, query: &FindQuery) -> WireRequest {
         let (start_time, stop_time) = query.range.map_or((0, 0), |r| (r.from(), r.until()));
-        let message =
-            carbonapi::v3::MultiGlobRequest { metrics: vec![query.pattern.clone()], start_time, stop_time };
+        let message = carbonapi::v3::MultiGlobRequest { metrics: vec![query.pattern.clone()], start_time, stop_time };
         Self::request("/metrics/find/", &message, Vec::new())
     }
 
@@ -519,8 +521,7 @@ struct NameIndex<'a> {
 
 impl<'a> NameIndex<'a> {
     fn new<'p>(patterns: impl Iterator<Item = (&'p str, &'a Vec<usize>)>) -> Self {
-        let mut index =
-            Self { literal: HashMap::new(), globs: HashMap::new(), deep: Vec::new(), tags: Vec::new() };
+        let mut index = Self { literal: HashMap::new(), globs: HashMap::new(), deep: Vec::new(), tags: Vec::new() };
         for (pattern, places) in patterns {
             if let Ok(query) = TagQuery::from_call(pattern)
                 && pattern.starts_with("seriesByTag(")

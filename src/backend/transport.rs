@@ -144,7 +144,10 @@ pub struct HttpBackend {
 
 impl fmt::Debug for HttpBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpBackend").field("settings", &self.settings).field("protocol", &self.protocol).finish_non_exhaustive()
+        f.debug_struct("HttpBackend")
+            .field("settings", &self.settings)
+            .field("protocol", &self.protocol)
+            .finish_non_exhaustive()
     }
 }
 
@@ -465,9 +468,8 @@ impl Backend for HttpBackend {
         let replies = join_all(requests.into_iter().map(|request| {
             let asked: Vec<Selector> = request.answers.iter().map(|i| selectors[*i].clone()).collect();
             let count = asked.len();
-            let reply = self.ask(request, scope, move |protocol, body, limits| {
-                protocol.read_render(&asked, body, limits)
-            });
+            let reply =
+                self.ask(request, scope, move |protocol, body, limits| protocol.read_render(&asked, body, limits));
             async move { reply.await.map(|series| series.unwrap_or_else(|| vec![Vec::new(); count])) }
         }))
         .await;
