@@ -149,7 +149,8 @@ pub mod v2 {
             if found.path.is_empty() {
                 return Err(CodecError::garbled("a found node has no path"));
             }
-            nodes.push(FoundNode { path: text(&found.path).as_ref().to_owned(), leaf: found.is_leaf });
+            let path = text(&found.path).as_ref().to_owned();
+            nodes.push(FoundNode { path, leaf: found.is_leaf, interval: None });
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use rmp::Marker;
 use rmp::encode as put;
 
 use super::FoundNode;
-use super::wire::{Answered, CodecError, Cursor, Limits, text, whole};
+use super::wire::{ALWAYS, Answered, CodecError, Cursor, Limits, joined, text, whole};
 use crate::series::Series;
 
 /// Reads the answer to a render request: an array of maps with `name`, `start`, `end`, `step`, `values` and
@@ -29,7 +29,7 @@ pub fn read_render(body: &[u8], limits: &Limits) -> Result<Vec<Answered>, CodecE
     Ok(answer)
 }
 
-/// Reads the answer to a find request: an array of maps with `path` and `is_leaf`. Intervals are not looked at.
+/// Reads the answer to a find request: an array of maps with `path` and `is_leaf`.
 ///
 /// # Errors
 /// As [`read_render`].
@@ -81,10 +81,10 @@ pub fn write_render(series: &[Series]) -> Vec<u8> {
     writer.0
 }
 
-/// Writes found nodes as graphite-web's `format=msgpack` does. Every leaf is said to have points in `interval`
-/// (seconds since the epoch).
+/// Writes found nodes as graphite-web's `format=msgpack` does. A leaf of unknown interval is said to have
+/// [`ALWAYS`].
 #[must_use]
-pub fn write_find(nodes: &[FoundNode], interval: (i64, i64)) -> Vec<u8> {
+pub fn write_find(nodes: &[FoundNode]) -> Vec<u8> {
     let mut writer = Writer(Vec::with_capacity(nodes.iter().map(|n| n.path.len() + 48).sum()));
     writer.array(nodes.len());
     for node in nodes {
@@ -97,8 +97,9 @@ pub fn write_find(nodes: &[FoundNode], interval: (i64, i64)) -> Vec<u8> {
             writer.text("intervals");
             writer.array(1);
             writer.array(2);
-            writer.integer(interval.0);
-            writer.integer(interval.1);
+            let (first, last) = node.interval.unwrap_or(ALWAYS);
+            writer.integer(first);
+            writer.integer(last);
         }
     }
     writer.0
@@ -371,7 +372,7 @@ impl<'a> Reader<'a> {
     }
 
     fn found(&mut self) -> Result<FoundNode, CodecError> {
-        let (mut path, mut leaf) = (None, None);
+        let (mut path, mut leaf, mut interval) = (None, None, None);
         for _ in 0..self.map()? {
             match self.key()? {
                 b"path" | b"metric_path" => path = Some(self.text("path")?),
@@ -382,12 +383,41 @@ impl<'a> Reader<'a> {
                         _ => None,
                     }
                 }
+                b"intervals" => interval = self.interval()?,
                 _ => self.skip()?,
             }
         }
         match (path, leaf) {
-            (Some(path), Some(leaf)) => Ok(FoundNode { path: path.as_ref().to_owned(), leaf }),
+            (Some(path), Some(leaf)) => {
+                let interval = interval.filter(|_| leaf);
+                Ok(FoundNode { path: path.as_ref().to_owned(), leaf, interval })
+            }
             _ => Err(CodecError::garbled("a found node has no proper `path` and `is_leaf`")),
         }
+    }
+
+    /// First and last second of an array of pairs; `None` if it is empty or something else, which is skipped.
+    fn interval(&mut self) -> Result<Option<(i64, i64)>, CodecError> {
+        let before = self.input;
+        if let Some(interval) = self.pairs() {
+            return Ok(interval);
+        }
+        self.input = before;
+        self.skip()?;
+        Ok(None)
+    }
+
+    fn pairs(&mut self) -> Option<Option<(i64, i64)>> {
+        let Ok(Head::Array(pairs)) = self.head() else {
+            return None;
+        };
+        let mut all = None;
+        for _ in 0..pairs {
+            let Ok(Head::Array(2)) = self.head() else {
+                return None;
+            };
+            all = joined(all, (self.integer("start").ok()?, self.integer("end").ok()?));
+        }
+        Some(all)
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 
 use super::FoundNode;
-use super::wire::{Answered, CodecError, Cursor, Limits, text, whole};
+use super::wire::{ALWAYS, Answered, CodecError, Cursor, Limits, joined, text, whole};
 use crate::series::Series;
 
 /// Reads the answer to a render request: a list of dictionaries with `name`, `start`, `end`, `step`, `values` and,
@@ -47,7 +47,7 @@ pub fn read_render(body: &[u8], limits: &Limits) -> Result<Vec<Answered>, CodecE
 }
 
 /// Reads the answer to a find request: a list of dictionaries with `path` and `is_leaf` (Graphite 1.x), or
-/// `metric_path` and `isLeaf` (0.9 and go-carbon). Intervals are not looked at.
+/// `metric_path` and `isLeaf` (0.9 and go-carbon).
 ///
 /// # Errors
 /// As [`read_render`].
@@ -89,14 +89,14 @@ pub fn write_render(series: &[Series]) -> Vec<u8> {
 }
 
 /// Writes found nodes as graphite-web's `format=pickle` does, but with plain tuples for intervals: its own classes
-/// cannot be read by older versions. Every leaf is said to have points in `interval` (seconds since the epoch).
+/// cannot be read by older versions. A leaf of unknown interval is said to have [`ALWAYS`].
 #[must_use]
-pub fn write_find(nodes: &[FoundNode], interval: (i64, i64)) -> Vec<u8> {
-    let intervals = [interval];
-    let rows: Vec<FindRow<'_>> = nodes
-        .iter()
-        .map(|n| FindRow { path: &n.path, is_leaf: n.leaf, intervals: n.leaf.then_some(intervals.as_slice()) })
-        .collect();
+pub fn write_find(nodes: &[FoundNode]) -> Vec<u8> {
+    let row = |n| {
+        let FoundNode { path, leaf, interval } = n;
+        FindRow { path, is_leaf: *leaf, intervals: leaf.then_some([interval.unwrap_or(ALWAYS)]) }
+    };
+    let rows: Vec<FindRow<'_>> = nodes.iter().map(row).collect();
     write(&rows)
 }
 
@@ -127,7 +127,7 @@ struct FindRow<'a> {
     path: &'a str,
     is_leaf: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    intervals: Option<&'a [(i64, i64)]>,
+    intervals: Option<[(i64, i64); 1]>,
 }
 
 /// Points with `None` for those that are absent.
@@ -154,6 +154,7 @@ enum Key {
     PathExpression,
     Path,
     Leaf,
+    Intervals,
 }
 
 impl Key {
@@ -167,6 +168,7 @@ impl Key {
             b"pathExpression" => Self::PathExpression,
             b"path" | b"metric_path" => Self::Path,
             b"is_leaf" | b"isLeaf" => Self::Leaf,
+            b"intervals" => Self::Intervals,
             _ => return None,
         })
     }
@@ -396,7 +398,7 @@ impl<'a> Machine<'a> {
             b'o' | 0x91 => self.opaque_to_mark()?,
             0x93 | b'R' | 0x81 => self.opaque(2)?,
             0x92 => self.opaque(3)?,
-            b'b' => drop(self.pop()?),
+            b'b' => self.build()?,
             b'P' => {
                 self.input.line()?;
                 self.push(Value::Opaque)?;
@@ -586,6 +588,19 @@ impl<'a> Machine<'a> {
     fn opaque_to_mark(&mut self) -> Result<(), CodecError> {
         self.pop_to_mark()?;
         self.push(Value::Opaque)
+    }
+
+    /// Gives an object its state. What is told of an object is the dictionary that it would have, if there is one:
+    /// Graphite's intervals come as objects.
+    fn build(&mut self) -> Result<(), CodecError> {
+        let state = self.pop()?;
+        if let (Value::Opaque, Value::Node(node)) = (self.top()?, state)
+            && matches!(self.nodes.get(node as usize), Some(Node::Record(_)))
+            && let Some(top) = self.stack.last_mut()
+        {
+            *top = state;
+        }
+        Ok(())
     }
 
     // The memo.
@@ -797,7 +812,30 @@ impl<'a> Machine<'a> {
             Some(Value::Int(leaf)) => leaf != 0,
             _ => return Err(missing("is_leaf")()),
         };
-        Ok(FoundNode { path: path.as_ref().to_owned(), leaf })
+        let interval = if leaf { self.interval(node) } else { None };
+        Ok(FoundNode { path: path.as_ref().to_owned(), leaf, interval })
+    }
+
+    /// First and last second of the intervals of a node: a list of pairs or of objects, itself possibly an object.
+    fn interval(&self, node: u32) -> Option<(i64, i64)> {
+        let node_of = |value: Option<Value>| if let Some(Value::Node(node)) = value { Some(node) } else { None };
+        let list = node_of(self.entry(node, Key::Intervals))?;
+        let list = node_of(self.entry(list, Key::Intervals)).unwrap_or(list);
+        let Node::Items(items) = self.nodes.get(list as usize)? else {
+            return None;
+        };
+        items.iter().try_fold(None, |all, item| {
+            let pair = node_of(Some(*item))?;
+            let (first, last) = match self.nodes.get(pair as usize)? {
+                Node::Numbers(numbers) => match numbers.as_slice() {
+                    [first, last] => (whole(*first)?, whole(*last)?),
+                    _ => return None,
+                },
+                Node::Record(_) => (self.entry(pair, Key::Start)?.whole()?, self.entry(pair, Key::End)?.whole()?),
+                _ => return None,
+            };
+            Some(joined(all, (first, last)))
+        })?
     }
 }
 

@@ -24,7 +24,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use super::protocol::{Payload, Protocol, WireRequest};
-use super::wire::{CodecError, Limits, looks_like};
+use super::wire::{CodecError, Limits, joined, looks_like};
 use super::{
     Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Scope, TagLimits, TagSource, tag_api,
 };
@@ -507,7 +507,13 @@ impl Finder for HttpBackend {
         let mut nodes = found.unwrap_or_default();
         nodes.retain(|n| n.leaf || !query.leaves_only);
         nodes.sort_unstable();
-        nodes.dedup();
+        nodes.dedup_by(|next, first| {
+            let same = next.path == first.path && next.leaf == first.leaf;
+            if let (true, Some(interval)) = (same, next.interval) {
+                first.interval = joined(first.interval, interval);
+            }
+            same
+        });
         Ok(nodes)
     }
 

@@ -192,6 +192,16 @@ pub(super) fn text(bytes: &[u8]) -> Arc<str> {
     String::from_utf8_lossy(bytes).into()
 }
 
+/// The interval that is written for a leaf of unknown interval: one that no query is outside of, and that fits in
+/// the 32 bits of old readers.
+pub const ALWAYS: (i64, i64) = (0, i32::MAX as i64);
+
+/// An interval that covers `all` so far and one more.
+pub(super) fn joined(all: Option<(i64, i64)>, (first, last): (i64, i64)) -> Option<(i64, i64)> {
+    let (from, until) = all.unwrap_or((first, last));
+    Some((from.min(first), until.max(last)))
+}
+
 /// What a body that cannot be read seems to be, to help whoever reads the error.
 pub(super) fn looks_like(body: &[u8]) -> Option<&'static str> {
     let start = body.trim_ascii_start();
