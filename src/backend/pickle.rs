@@ -92,11 +92,14 @@ pub fn write_render(series: &[Series]) -> Vec<u8> {
 /// cannot be read by older versions. A leaf of unknown interval is said to have [`ALWAYS`].
 #[must_use]
 pub fn write_find(nodes: &[FoundNode]) -> Vec<u8> {
-    let row = |n| {
-        let FoundNode { path, leaf, interval } = n;
-        FindRow { path, is_leaf: *leaf, intervals: leaf.then_some([interval.unwrap_or(ALWAYS)]) }
-    };
-    let rows: Vec<FindRow<'_>> = nodes.iter().map(row).collect();
+    let rows: Vec<FindRow<'_>> = nodes
+        .iter()
+        .map(|n| FindRow {
+            path: &n.path,
+            is_leaf: n.leaf,
+            intervals: n.leaf.then_some([n.interval.unwrap_or(ALWAYS)]),
+        })
+        .collect();
     write(&rows)
 }
 
