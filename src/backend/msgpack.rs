@@ -9,7 +9,7 @@ use rmp::Marker;
 use rmp::encode as put;
 
 use super::FoundNode;
-use super::wire::{ALWAYS, Answered, CodecError, Cursor, Limits, joined, text, whole};
+use super::wire::{ALWAYS, Answered, CodecError, Cursor, Limits, joined, second, text, whole};
 use crate::series::Series;
 
 /// Reads the answer to a render request: an array of maps with `name`, `start`, `end`, `step`, `values` and
@@ -399,7 +399,7 @@ impl<'a> Reader<'a> {
     /// First and last second of an array of pairs; `None` if it is empty or something else, which is skipped.
     fn interval(&mut self) -> Result<Option<(i64, i64)>, CodecError> {
         let before = self.input;
-        if let Some(interval) = self.pairs() {
+        if let Ok(interval) = self.pairs() {
             return Ok(interval);
         }
         self.input = before;
@@ -407,17 +407,26 @@ impl<'a> Reader<'a> {
         Ok(None)
     }
 
-    fn pairs(&mut self) -> Option<Option<(i64, i64)>> {
-        let Ok(Head::Array(pairs)) = self.head() else {
-            return None;
+    fn pairs(&mut self) -> Result<Option<(i64, i64)>, CodecError> {
+        let no_pairs = || CodecError::garbled("`intervals` are not pairs");
+        let Head::Array(pairs) = self.head()? else {
+            return Err(no_pairs());
         };
         let mut all = None;
         for _ in 0..pairs {
-            let Ok(Head::Array(2)) = self.head() else {
-                return None;
-            };
-            all = joined(all, (self.integer("start").ok()?, self.integer("end").ok()?));
+            let mut ends = [0; 2];
+            if !matches!(self.head()?, Head::Array(2)) {
+                return Err(no_pairs());
+            }
+            for end in &mut ends {
+                *end = match self.head()? {
+                    Head::Scalar(Scalar::Int(i)) => i,
+                    Head::Scalar(Scalar::Float(f)) => second(f).ok_or_else(no_pairs)?,
+                    _ => return Err(no_pairs()),
+                };
+            }
+            all = Some(joined(all, ends.into()));
         }
-        Some(all)
+        Ok(all)
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 
 use super::FoundNode;
-use super::wire::{ALWAYS, Answered, CodecError, Cursor, Limits, joined, text, whole};
+use super::wire::{ALWAYS, Answered, CodecError, Cursor, Limits, joined, second, text, whole};
 use crate::series::Series;
 
 /// Reads the answer to a render request: a list of dictionaries with `name`, `start`, `end`, `step`, `values` and,
@@ -831,13 +831,16 @@ impl<'a> Machine<'a> {
             let pair = node_of(Some(*item))?;
             let (first, last) = match self.nodes.get(pair as usize)? {
                 Node::Numbers(numbers) => match numbers.as_slice() {
-                    [first, last] => (whole(*first)?, whole(*last)?),
+                    [first, last] => (second(*first)?, second(*last)?),
                     _ => return None,
                 },
-                Node::Record(_) => (self.entry(pair, Key::Start)?.whole()?, self.entry(pair, Key::End)?.whole()?),
+                Node::Record(_) => {
+                    let end = |key| self.entry(pair, key).and_then(Value::number).and_then(second);
+                    (end(Key::Start)?, end(Key::End)?)
+                }
                 _ => return None,
             };
-            Some(joined(all, (first, last)))
+            Some(Some(joined(all, (first, last))))
         })?
     }
 }

@@ -510,7 +510,7 @@ impl Finder for HttpBackend {
         nodes.dedup_by(|next, first| {
             let same = next.path == first.path && next.leaf == first.leaf;
             if let (true, Some(interval)) = (same, next.interval) {
-                first.interval = joined(first.interval, interval);
+                first.interval = Some(joined(first.interval, interval));
             }
             same
         });

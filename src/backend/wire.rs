@@ -187,6 +187,11 @@ pub(super) fn whole(value: f64) -> Option<i64> {
     (value.fract() == 0.0 && value.abs() < 9e15).then_some(value as i64)
 }
 
+/// The second of a timestamp that may have a fraction, as the intervals of a find answer do.
+pub(super) fn second(value: f64) -> Option<i64> {
+    (value.abs() < 9e15).then_some(value.floor() as i64)
+}
+
 /// Text of a backend: names are not always UTF-8, and a series with a strange name is better than none.
 pub(super) fn text(bytes: &[u8]) -> Arc<str> {
     String::from_utf8_lossy(bytes).into()
@@ -197,9 +202,9 @@ pub(super) fn text(bytes: &[u8]) -> Arc<str> {
 pub const ALWAYS: (i64, i64) = (0, i32::MAX as i64);
 
 /// An interval that covers `all` so far and one more.
-pub(super) fn joined(all: Option<(i64, i64)>, (first, last): (i64, i64)) -> Option<(i64, i64)> {
+pub(super) fn joined(all: Option<(i64, i64)>, (first, last): (i64, i64)) -> (i64, i64) {
     let (from, until) = all.unwrap_or((first, last));
-    Some((from.min(first), until.max(last)))
+    (from.min(first), until.max(last))
 }
 
 /// What a body that cannot be read seems to be, to help whoever reads the error.
