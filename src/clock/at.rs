@@ -158,6 +158,22 @@ mod tests {
         assert!(seen > 500, "{seen} lines");
     }
 
+    /// Times that Graphite servers are known to have read wrongly.
+    #[test]
+    fn days_zones_and_epochs() {
+        let read = |text, now, zone| parse_time(text, now, &TimeZone::named(zone).expect("a known zone"));
+        // Absolute times have the offset of their own day, not today's.
+        assert_eq!(read("16:15_20140625", NOW, "America/Montreal"), Ok(1_403_727_300));
+        assert_eq!(read("01:00_20140410", NOW, "Europe/Berlin"), Ok(1_397_084_400));
+        // A day is 24 hours: 2015-03-08 12:00 EDT less a day is 11:00 EST.
+        assert_eq!(read("-1d", 1_425_830_400, "America/New_York"), Ok(1_425_744_000));
+        // A month is 30 days: 2015-03-31 less a month is 2015-03-01.
+        assert_eq!(read("-1mon", 1_427_760_000, "UTC"), Ok(1_425_168_000));
+        // Eight digits are a date where they can be.
+        assert_eq!(read("20140410", NOW, "UTC"), Ok(1_397_088_000));
+        assert_eq!(read("12345678", NOW, "UTC"), Ok(12_345_678));
+    }
+
     /// Here we differ from graphite-web, where 12pm is midnight.
     #[test]
     fn twelve_pm_is_noon() {
