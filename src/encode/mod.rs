@@ -7,6 +7,7 @@
 mod callback;
 pub mod compression;
 mod csv;
+mod data;
 mod dygraph;
 mod format;
 mod json;
@@ -17,6 +18,7 @@ mod writer;
 
 pub use callback::{Callback, CallbackError};
 pub use csv::csv;
+pub use data::{DataOptions, data};
 pub use dygraph::dygraph;
 pub use format::{DataFormat, Format, ImageFormat};
 pub use json::{JsonOptions, json};

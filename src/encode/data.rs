@@ -1,0 +1,44 @@
+//! One entry for all formats of data.
+
+use super::{Callback, DataFormat, JsonOptions, csv, dygraph, json, padded, raw, rickshaw};
+use crate::backend::{carbonapi, msgpack, pickle};
+use crate::clock::TimeZone;
+use crate::series::{PathExpression, Selector, Series, TimeRange};
+
+/// What the parameters of a request say about the form of its answer. Each format looks at its own.
+#[derive(Clone, Copy, Debug)]
+pub struct DataOptions<'a> {
+    /// For JSON; `pretty` for Rickshaw too.
+    pub json: JsonOptions,
+    /// What a JSON answer is wrapped in.
+    pub callback: Option<&'a Callback>,
+    /// Whose clock CSV shows.
+    pub zone: &'a TimeZone,
+    /// What was asked for; carbonapi's version 3 repeats it.
+    pub range: TimeRange,
+}
+
+/// The answer's body and its `Content-Type`.
+#[must_use]
+pub fn data(format: DataFormat, series: &[Series], options: DataOptions<'_>) -> (Vec<u8>, &'static str) {
+    let body = match format {
+        DataFormat::Json => json(series, options.json),
+        DataFormat::Csv => csv(series, options.zone),
+        DataFormat::Raw => raw(series),
+        DataFormat::Pickle => pickle::write_render(series),
+        DataFormat::MsgPack => msgpack::write_render(series),
+        DataFormat::Dygraph => dygraph(series),
+        DataFormat::Rickshaw => rickshaw(series, options.json.pretty),
+        DataFormat::CarbonApiV2 => carbonapi::v2::write_render(series),
+        DataFormat::CarbonApiV3 => {
+            let question =
+                |s: &Series| Selector { pattern: PathExpression::new(&s.path_expression), range: options.range };
+            let questions: Vec<Selector> = series.iter().map(question).collect();
+            carbonapi::v3::write_render(questions.iter().zip(series))
+        }
+    };
+    match options.callback {
+        Some(callback) if format.is_json() => (padded(Some(callback), body), DataFormat::JSONP),
+        _ => (body, format.content_type()),
+    }
+}
