@@ -2,7 +2,7 @@
 //!
 //! A backend has its own client (a connection pool), a limit of requests at a time, a breaker, and bounds in time and
 //! bytes. It knows nothing of formats: a [`Protocol`] makes requests and reads bodies. It does not ask a second
-//! replica either; that is for [`crate::fetch`], which sees all of them.
+//! replica either; that is for the `fetch` module, which sees all of them.
 //!
 //! Dropping a future that waits here ends its requests and gives its places free. All calls of a backend must come
 //! from one runtime: a pooled connection is driven by the runtime that opened it.
