@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::names::{self, Branch};
-use super::tag_index::TagIndex;
+use super::tag_index::{TagIndex, TagIndexError};
 use crate::backend::{
     Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Scope, TagEditor, TagLimits, TagSource,
 };
@@ -45,7 +45,8 @@ impl MemoryStore {
         let series: HashMap<Arc<str>, Series> = series.into_iter().map(|s| (s.name.clone(), s)).collect();
         let places: Vec<String> = series.keys().map(|name| place(name)).collect();
         let tags = TagIndex::new();
-        tags.refresh(series.keys().filter(|name| names::is_tagged(name)));
+        tags.refresh(series.keys().filter(|name| names::is_tagged(name)))
+            .expect("an index without a database can always be refreshed");
         Self {
             id,
             tree: Branch::from_names(places.iter().map(String::as_str)),
@@ -168,6 +169,14 @@ fn cut(series: &Series, range: TimeRange, path_expression: Arc<str>) -> Series {
     cut
 }
 
+/// A change of the tag index that was refused or failed.
+pub(super) fn not_changed(id: &BackendId, error: &TagIndexError) -> BackendError {
+    match error {
+        TagIndexError::Name(error) => bad_query(id, error),
+        TagIndexError::Database(_) => BackendError::Unreachable { backend: id.clone(), reason: error.to_string() },
+    }
+}
+
 /// A question that the client got wrong.
 pub(super) fn bad_query(id: &BackendId, error: &impl std::error::Error) -> BackendError {
     BackendError::BadQuery { backend: id.clone(), reason: error.to_string() }
@@ -246,11 +255,11 @@ impl Finder for MemoryStore {
 #[async_trait]
 impl TagEditor for MemoryStore {
     async fn tag_series(&self, name: &str, _scope: &Scope) -> Result<String, BackendError> {
-        self.tags.tag_series(name).map_err(|e| bad_query(&self.id, &e))
+        self.tags.tag_series(name).map_err(|e| not_changed(&self.id, &e))
     }
 
     async fn del_series(&self, name: &str, _scope: &Scope) -> Result<(), BackendError> {
-        self.tags.del_series(name).map_err(|e| bad_query(&self.id, &e))
+        self.tags.del_series(name).map_err(|e| not_changed(&self.id, &e))
     }
 }
 

@@ -7,8 +7,11 @@
 mod memory;
 mod names;
 mod tag_index;
+mod tree;
 mod whisper;
+mod whisper_store;
 
 pub use memory::MemoryStore;
-pub use tag_index::TagIndex;
+pub use tag_index::{TagIndex, TagIndexError};
 pub use whisper::{Archive, Points, RollUp, WhisperError, WhisperFile};
+pub use whisper_store::{WhisperOptions, WhisperStore};

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
@@ -15,9 +16,11 @@ use crate::series::{Component, Glob};
 pub(super) struct Branch {
     pub(super) leaves: Vec<Box<str>>,
     pub(super) branches: Vec<(Box<str>, Arc<Branch>)>,
+    /// When the folder behind it was changed, if it has one, and whether it was listed again since.
+    pub(super) listed: Option<(SystemTime, bool)>,
 }
 
-/// Where a [`Branch::find`] goes on.
+/// Told of a node's path and whether it is a leaf; answers whether to go on.
 pub(super) type Visit<'a> = dyn FnMut(&str, bool) -> bool + 'a;
 
 impl Branch {
@@ -33,6 +36,7 @@ impl Branch {
                 Branch {
                     leaves: self.leaves.into_iter().map(Into::into).collect(),
                     branches: self.branches.into_iter().map(|(n, b)| (n.into(), Arc::new(b.done()))).collect(),
+                    listed: None,
                 }
             }
         }
@@ -86,7 +90,7 @@ impl Branch {
             nodes.sort_unstable();
             nodes.dedup();
             for node in nodes {
-                let branch = self.branches.binary_search_by(|(n, _)| (**n).cmp(node)).ok().map(|i| &self.branches[i].1);
+                let branch = self.branch(node);
                 let leaf = self.leaves.binary_search_by(|n| (**n).cmp(node)).is_ok();
                 if !step(search, at, path, node, branch, leaf, visit) {
                     return false;
@@ -113,6 +117,19 @@ impl Branch {
                 return false;
             }
         }
+    }
+
+    /// Whether there is a leaf of this name.
+    pub(super) fn has_leaf(&self, name: &str) -> bool {
+        match name.split_once('.') {
+            Some((node, rest)) => self.branch(node).is_some_and(|branch| branch.has_leaf(rest)),
+            None => self.leaves.binary_search_by(|n| (**n).cmp(name)).is_ok(),
+        }
+    }
+
+    /// The branch of this name directly below.
+    pub(super) fn branch(&self, node: &str) -> Option<&Arc<Branch>> {
+        self.branches.binary_search_by(|(n, _)| (**n).cmp(node)).ok().map(|i| &self.branches[i].1)
     }
 
     /// Calls `visit` with the path of each leaf until it answers false. Sorted within a branch, not altogether.
@@ -219,6 +236,14 @@ pub(super) fn is_tagged(name: &str) -> bool {
     name.contains(';') && !name.starts_with("_tagged.")
 }
 
+/// The series that is stored under a place in the tree, when the place says so: `_tagged.abc.def.a_DOT_b;k=v` is
+/// `a.b;k=v`. The hash is checked, as that is where the series would be looked for.
+pub(super) fn tagged_name(place: &str) -> Option<String> {
+    let node = place.strip_prefix("_tagged.")?.splitn(3, '.').nth(2)?;
+    let name = node.replace("_DOT_", ".");
+    (name.contains(';') && tagged_node(&name) == place).then_some(name)
+}
+
 /// The node under which carbon stores a tagged series: `_tagged.abc.def.` and the name with `.` as `_DOT_`, where
 /// `abcdef` begins the SHA-256 of the name.
 pub(super) fn tagged_node(name: &str) -> String {
@@ -289,6 +314,11 @@ mod tests {
         // From graphite-web: _tagged.09b.073 is in the recorded index of names.
         let name = "http.requests;code=404;method=GET";
         assert_eq!(tagged_node(name), "_tagged.09b.073.http_DOT_requests;code=404;method=GET");
+        assert_eq!(tagged_name(&tagged_node(name)).as_deref(), Some(name));
+        for no in ["a.b", "_tagged.09b.074.http_DOT_requests;code=404;method=GET", "_tagged.09b.073.abc", "_tagged.09b"]
+        {
+            assert_eq!(tagged_name(no), None, "{no}");
+        }
         assert!(is_tagged(name) && !is_tagged(&tagged_node(name)) && !is_tagged("a.b"));
     }
 }

@@ -1,11 +1,15 @@
 //! The tags of all series of a store, and the questions that Graphite's tag API asks about them.
 //!
 //! Series come in two ways: the store states which it has ([`TagIndex::refresh`]), and clients add and delete some by
-//! name ([`TagIndex::tag_series`], [`TagIndex::del_series`]), as carbon does. What clients said outlives a refresh.
-//! Invariant: every posting list is sorted and names only series that exist.
+//! name ([`TagIndex::tag_series`], [`TagIndex::del_series`]), as carbon does. What clients said outlives a refresh and,
+//! with a database file, a restart: names of files that are named by a hash are known from nowhere else. All questions are
+//! answered from memory. Invariant: every posting list is sorted and names only series that exist.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use rusqlite::{Connection, params};
 
 use crate::backend::TagLimits;
 use crate::series::{SeriesNameError, TagOperator, TagPattern, TagQuery, TagQueryError, TagQuerySpec, Tags};
@@ -15,6 +19,52 @@ use crate::series::{SeriesNameError, TagOperator, TagPattern, TagQuery, TagQuery
 #[derive(Debug, Default)]
 pub struct TagIndex {
     state: RwLock<State>,
+    /// Where what clients said is kept. Locked by all that changes the state, and before it.
+    database: Mutex<Option<Database>>,
+}
+
+/// Why a change was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum TagIndexError {
+    /// The name's tags cannot be read.
+    #[error(transparent)]
+    Name(#[from] SeriesNameError),
+    /// The database file cannot be used.
+    #[error("the tag database cannot be used: {0}")]
+    Database(#[from] rusqlite::Error),
+}
+
+/// Two kinds of rows: series that clients added, and series of the store that clients deleted.
+#[derive(Debug)]
+struct Database(Connection);
+
+impl Database {
+    fn open(path: &Path) -> Result<Self, rusqlite::Error> {
+        let connection = Connection::open(path)?;
+        // Readers do not wait for a writer, and a crash loses at most the last changes.
+        connection.pragma_update(None, "journal_mode", "wal")?;
+        connection.pragma_update(None, "synchronous", "normal")?;
+        connection.execute_batch(
+            "create table if not exists stated_by_clients (name text primary key, deleted integer not null) without rowid",
+        )?;
+        Ok(Self(connection))
+    }
+
+    /// Names, and whether they are deleted.
+    fn rows(&self) -> Result<Vec<(String, bool)>, rusqlite::Error> {
+        let mut statement = self.0.prepare("select name, deleted from stated_by_clients")?;
+        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    }
+
+    fn set(&self, name: &str, deleted: bool) -> Result<(), rusqlite::Error> {
+        let mut statement = self.0.prepare_cached("insert or replace into stated_by_clients values (?1, ?2)")?;
+        statement.execute(params![name, deleted]).map(|_| ())
+    }
+
+    fn forget(&self, name: &str) -> Result<(), rusqlite::Error> {
+        let mut statement = self.0.prepare_cached("delete from stated_by_clients where name = ?1")?;
+        statement.execute([name]).map(|_| ())
+    }
 }
 
 #[derive(Debug, Default)]
@@ -40,10 +90,31 @@ struct Entry {
 }
 
 impl TagIndex {
-    /// An empty index.
+    /// An empty index that forgets at the end what clients said.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An index that keeps what clients said in an SQLite file, which is made when there is none.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, or is something else.
+    pub fn open(path: &Path) -> Result<Self, TagIndexError> {
+        let database = Database::open(path)?;
+        let mut state = State::default();
+        for (name, deleted) in database.rows()? {
+            if deleted {
+                state.deleted.insert(name.into());
+            } else if let Ok(tags) = Tags::parse(&name) {
+                state.insert(&name, tags, 0, true);
+            }
+        }
+        Ok(Self { state: RwLock::new(state), database: Mutex::new(Some(database)) })
+    }
+
+    fn database(&self) -> std::sync::MutexGuard<'_, Option<Database>> {
+        self.database.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, State> {
@@ -57,7 +128,11 @@ impl TagIndex {
     /// States all series that the store has now, by canonical name. Those that went away are forgotten unless a
     /// client added them; those that a client deleted stay deleted until they have gone away once. Names whose tags
     /// cannot be read are left out.
-    pub fn refresh<T: AsRef<str>>(&self, names: impl IntoIterator<Item = T>) {
+    ///
+    /// # Errors
+    /// The database cannot be written; the index itself is as it should be.
+    pub fn refresh<T: AsRef<str>>(&self, names: impl IntoIterator<Item = T>) -> Result<(), TagIndexError> {
+        let database = self.database();
         let state = &mut *self.write();
         state.refreshes += 1;
         let refresh = state.refreshes;
@@ -74,7 +149,7 @@ impl TagIndex {
                 state.insert(name, tags, refresh, false);
             }
         }
-        state.deleted = still_deleted;
+        let no_longer_deleted = std::mem::replace(&mut state.deleted, still_deleted);
         let gone: Vec<u32> = (0..)
             .zip(&state.entries)
             .filter_map(|(id, entry)| entry.as_ref().is_some_and(|e| e.seen != refresh && !e.added).then_some(id))
@@ -83,15 +158,30 @@ impl TagIndex {
             state.remove(id);
         }
         state.compact();
+        if let Some(database) = &*database {
+            for name in no_longer_deleted.difference(&state.deleted) {
+                database.forget(name)?;
+            }
+        }
+        Ok(())
     }
 
     /// Adds a series by its name in either form (see [`Tags::parse`]) and answers its canonical name.
     ///
     /// # Errors
-    /// A name whose tags cannot be read.
-    pub fn tag_series(&self, path: &str) -> Result<String, SeriesNameError> {
+    /// A name whose tags cannot be read, or a database that cannot be written.
+    pub fn tag_series(&self, path: &str) -> Result<String, TagIndexError> {
         let tags = Tags::parse(path)?;
         let name = tags.series_name();
+        let database = self.database();
+        // Carbon says the same again and again.
+        let known = |state: &State| state.by_name(&name).is_some_and(|entry| entry.added);
+        if known(&self.read()) {
+            return Ok(name);
+        }
+        if let Some(database) = &*database {
+            database.set(&name, false)?;
+        }
         let state = &mut *self.write();
         state.deleted.remove(name.as_str());
         if let Some(&id) = state.by_path.get(name.as_str()) {
@@ -107,13 +197,18 @@ impl TagIndex {
     /// Deletes a series by its name in either form. That there is none is no error.
     ///
     /// # Errors
-    /// A name whose tags cannot be read.
-    pub fn del_series(&self, path: &str) -> Result<(), SeriesNameError> {
+    /// As [`TagIndex::tag_series`].
+    pub fn del_series(&self, path: &str) -> Result<(), TagIndexError> {
         let name = Tags::parse(path)?.series_name();
+        let database = self.database();
+        let Some(seen) = self.read().by_name(&name).map(|entry| entry.seen > 0) else { return Ok(()) };
+        if let Some(database) = &*database {
+            if seen { database.set(&name, true) } else { database.forget(&name) }?;
+        }
         let state = &mut *self.write();
         if let Some(&id) = state.by_path.get(name.as_str()) {
             if let Some(entry) = &state.entries[id as usize]
-                && entry.seen > 0
+                && seen
             {
                 state.deleted.insert(entry.path.clone());
             }
@@ -229,6 +324,10 @@ impl TagIndex {
 }
 
 impl State {
+    fn by_name(&self, name: &str) -> Option<&Entry> {
+        self.entry(*self.by_path.get(name)?)
+    }
+
     fn entry(&self, id: u32) -> Option<&Entry> {
         self.entries.get(id as usize)?.as_ref()
     }
@@ -366,24 +465,24 @@ mod tests {
     #[test]
     fn what_clients_said_outlives_a_refresh() {
         let index = TagIndex::new();
-        index.refresh(["m;a=1", "m;a=2", "not a;tag"]);
+        index.refresh(["m;a=1", "m;a=2", "not a;tag"]).expect("refreshed");
         assert_eq!(index.len(), 2);
-        assert_eq!(index.tag_series("m;b=2;a=3"), Ok("m;a=3;b=2".to_owned()));
-        assert_eq!(index.del_series("m{a=\"1\"}"), Ok(()));
-        assert_eq!(index.del_series("nosuch;a=1"), Ok(()));
+        assert_eq!(index.tag_series("m;b=2;a=3").expect("valid"), "m;a=3;b=2");
+        index.del_series("m{a=\"1\"}").expect("valid");
+        index.del_series("nosuch;a=1").expect("valid");
         assert!(index.tag_series("m;a").is_err() && index.del_series(";").is_err());
         assert_eq!(named(&index, "name=m"), ["m;a=2", "m;a=3;b=2"]);
-        index.refresh(["m;a=1", "m;a=2"]);
+        index.refresh(["m;a=1", "m;a=2"]).expect("refreshed");
         assert_eq!(named(&index, "name=m"), ["m;a=2", "m;a=3;b=2"]);
-        index.refresh(["m;a=1"]);
+        index.refresh(["m;a=1"]).expect("refreshed");
         assert_eq!(named(&index, "name=m"), ["m;a=3;b=2"]);
         // Gone and come back: it is a new series. So is one that is added again.
-        index.refresh([""; 0]);
-        index.refresh(["m;a=1"]);
+        index.refresh([""; 0]).expect("refreshed");
+        index.refresh(["m;a=1"]).expect("refreshed");
         assert_eq!(named(&index, "name=m"), ["m;a=1", "m;a=3;b=2"]);
         index.del_series("m;a=1").expect("valid");
         index.tag_series("m;a=1").expect("valid");
-        index.refresh([""; 0]);
+        index.refresh([""; 0]).expect("refreshed");
         assert_eq!(named(&index, "name=m"), ["m;a=1", "m;a=3;b=2"]);
         index.del_series("m;a=1").expect("valid");
         index.del_series("m;a=3;b=2").expect("valid");
@@ -391,10 +490,35 @@ mod tests {
     }
 
     #[test]
+    fn a_database_keeps_what_clients_said() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("tags.sqlite");
+        let index = TagIndex::open(&path).expect("opened");
+        index.refresh(["m;a=1", "m;a=2"]).expect("refreshed");
+        for name in ["m;a=1", "x;added=1", "x;added=2"] {
+            index.tag_series(name).expect("valid");
+        }
+        index.del_series("m;a=2").expect("valid");
+        index.del_series("x;added=2").expect("valid");
+        drop(index);
+        let index = TagIndex::open(&path).expect("opened");
+        assert_eq!(named(&index, "name=~.+"), ["m;a=1", "x;added=1"]);
+        index.refresh(["m;a=2", "m;a=3"]).expect("refreshed");
+        assert_eq!(named(&index, "name=~.+"), ["m;a=1", "m;a=3", "x;added=1"]);
+        index.refresh(["m;a=3"]).expect("refreshed");
+        drop(index);
+        let index = TagIndex::open(&path).expect("opened");
+        index.refresh(["m;a=2"]).expect("refreshed");
+        assert_eq!(named(&index, "name=~.+"), ["m;a=1", "m;a=2", "x;added=1"]);
+        std::fs::write(&path, "this is no database, but long enough to be looked at").expect("written");
+        assert!(matches!(TagIndex::open(&path), Err(TagIndexError::Database(_))));
+    }
+
+    #[test]
     fn numbering_anew_changes_no_answer() {
         let index = TagIndex::new();
-        index.refresh((0..5000).map(|i| format!("m;i={i};parity={}", i % 2)));
-        index.refresh((4000..5000).map(|i| format!("m;i={i};parity={}", i % 2)));
+        index.refresh((0..5000).map(|i| format!("m;i={i};parity={}", i % 2))).expect("refreshed");
+        index.refresh((4000..5000).map(|i| format!("m;i={i};parity={}", i % 2))).expect("refreshed");
         assert_eq!(index.read().entries.len(), 1000);
         assert_eq!(index.find_series(&["parity=1", "i=~40"]).expect("valid").len(), 50);
         assert_eq!(index.find_series(&["parity=1", "i!=~40"]).expect("valid").len(), 450);
