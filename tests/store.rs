@@ -3,10 +3,13 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use plumbago::backend::{Backend, BackendError, FindQuery, Finder, Scope, TagLimits};
+use plumbago::backend::{Backend, BackendError, BackendId, FindQuery, Scope, TagLimits};
 use plumbago::series::{PathExpression, Selector, Series, TimeRange};
+use plumbago::store::{WhisperOptions, WhisperStore};
 use serde_json::Value;
+use sha2::Digest;
 use support::dataset::{self, NOW, cases, scope};
 
 fn params<'a>(case: &'a Value, wanted: &str) -> Vec<&'a str> {
@@ -29,10 +32,23 @@ async fn fetch_one(store: &dyn Backend, selector: &Selector) -> Vec<Series> {
     answers.remove(0).expect("an answer")
 }
 
-/// Finds as `json`, `msgpack` and `pickle` show them: paths, kinds and intervals.
+/// The data set as files; the folder lives as long as the second value.
+fn files() -> (WhisperStore, tempfile::TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    dataset::write_files(folder.path());
+    let store = WhisperStore::open(BackendId::new("files"), folder.path(), WhisperOptions::default());
+    (store.expect("a store"), folder)
+}
+
 #[tokio::test]
 async fn finds_what_graphite_finds() {
-    let store = dataset::store();
+    check_finds(&dataset::store(), true).await;
+    check_finds(&files().0, false).await;
+}
+
+/// Finds as `json`, `msgpack` and `pickle` show them: paths, kinds and intervals.
+async fn check_finds(store: &dyn Backend, intervals: bool) {
+    let store = store.finder().expect("a store that finds");
     let mut compared = 0;
     for case in cases("find.jsonl") {
         let group = case["group"].as_str().expect("a group");
@@ -62,6 +78,7 @@ async fn finds_what_graphite_finds() {
                     "find:msgpack" => node.get("intervals").map(|i| (&i[0][0], &i[0][1])),
                     _ => node.get("intervals").map(|i| (&i["IntervalSet"][0][0], &i["IntervalSet"][0][1])),
                 };
+                let interval = interval.filter(|_| intervals);
                 let interval = interval.map(|(s, e)| (s.as_i64().expect("a time"), e.as_i64().expect("a time")));
                 (node["path"].as_str().expect("a path").to_owned(), node["is_leaf"] == true, interval)
             })
@@ -74,7 +91,12 @@ async fn finds_what_graphite_finds() {
 
 #[tokio::test]
 async fn expands_and_lists_as_graphite_does() {
-    let store = dataset::store();
+    check_expansions(&dataset::store()).await;
+    check_expansions(&files().0).await;
+}
+
+async fn check_expansions(store: &dyn Backend) {
+    let store = store.finder().expect("a store that finds");
     let mut compared = 0;
     for case in cases("find.jsonl") {
         if case["status"] != 200 || param(&case, "jsonp").is_some() {
@@ -99,20 +121,26 @@ async fn expands_and_lists_as_graphite_does() {
     assert!(compared > 50, "{compared}");
 }
 
-/// Requests for one plain pattern with times in seconds: names, order, rounding and values.
 #[tokio::test]
 async fn fetches_what_graphite_fetches() {
-    let store = dataset::store();
+    assert!(check_fetches(&dataset::store(), |_, _| true).await >= 20);
+    // Files know now and their own retention, of which the recorded answers know nothing.
+    let whole = |from, until| from > NOW - 3 * 3600 && until <= NOW;
+    assert!(check_fetches(&files().0, whole).await >= 15);
+}
+
+/// Requests for one plain pattern with times in seconds: names, order, rounding and values.
+async fn check_fetches(store: &dyn Backend, wanted: impl Fn(i64, i64) -> bool) -> usize {
     let mut compared = 0;
     for case in cases("time.jsonl") {
         let seconds = |key| param(&case, key).and_then(|v| v.parse::<i64>().ok());
         let targets = params(&case, "target");
         let (Some(from), Some(until), [target]) = (seconds("from"), seconds("until"), &targets[..]) else { continue };
         let plain = case["status"] == 200 && param(&case, "format") == Some("json") && !target.contains('(');
-        if !plain || param(&case, "maxDataPoints").is_some() || from >= until {
+        if !plain || param(&case, "maxDataPoints").is_some() || from >= until || !wanted(from, until) {
             continue;
         }
-        let found: Vec<Value> = fetch_one(&store, &selector(target, from, until))
+        let found: Vec<Value> = fetch_one(store, &selector(target, from, until))
             .await
             .iter()
             .map(|series| {
@@ -124,15 +152,19 @@ async fn fetches_what_graphite_fetches() {
         assert_eq!(Value::Array(found), case["body"], "{} {target}", case["id"]);
         compared += 1;
     }
-    assert!(compared >= 20, "{compared}");
+    compared
 }
 
 #[tokio::test]
 async fn tagged_series_are_found_in_three_ways() {
-    let store = dataset::store();
+    check_tagged(&dataset::store()).await;
+    check_tagged(&files().0).await;
+}
+
+async fn check_tagged(store: &dyn Backend) {
     let name = "http.requests;code=404;method=GET";
     let place = "_tagged.09b.073.http_DOT_requests;code=404;method=GET";
-    let fetch = async |pattern: &str| fetch_one(&store, &selector(pattern, NOW - 3600, NOW)).await;
+    let fetch = async |pattern: &str| fetch_one(store, &selector(pattern, NOW - 3600, NOW)).await;
     let by_name = fetch(name).await;
     let by_tag = fetch("seriesByTag(\"code=404\",\"name=http.requests\")").await;
     let by_place = fetch("_tagged.09b.*.*").await;
@@ -221,13 +253,17 @@ fn without_ids(value: &Value) -> Value {
 
 #[tokio::test]
 async fn tags_as_graphite_has_them() {
-    let store = dataset::store();
+    check_tags(&dataset::store()).await;
+    check_tags(&files().0).await;
+}
+
+async fn check_tags(store: &dyn Backend) {
     let mut compared = 0;
     for case in cases("tags.jsonl") {
         if case["status"] == 405 || param(&case, "jsonp").is_some() {
             continue;
         }
-        let answer = tag_answer(&store, &case, &scope()).await;
+        let answer = tag_answer(store, &case, &scope()).await;
         if case["status"] == 200 {
             assert_eq!(answer, Some(without_ids(&case["body"])), "{}", case["id"]);
         } else {
@@ -236,4 +272,131 @@ async fn tags_as_graphite_has_them() {
         compared += 1;
     }
     assert!(compared > 80, "{compared}");
+}
+
+/// The names of a pattern's series, or the error.
+async fn names(store: &dyn Backend, pattern: &str) -> Result<Vec<String>, BackendError> {
+    let answer = store.fetch(&[selector(pattern, NOW - 600, NOW)], &scope()).await.remove(0)?;
+    Ok(answer.iter().map(|series| series.name.to_string()).collect())
+}
+
+#[tokio::test]
+async fn one_fetch_has_many_answers() {
+    let (store, folder) = files();
+    let (glob, exact, none) = (
+        selector("edge.{ramp,zeros}", NOW - 600, NOW),
+        selector("edge.ramp", NOW - 600, NOW),
+        selector("edge.nosuch", NOW - 600, NOW),
+    );
+    let longer = selector("edge.ramp", NOW - 1200, NOW);
+    let old = selector("edge.*", NOW - 1_000_000, NOW - 900_000);
+    let answers = store.fetch(&[glob, exact, none, longer, old], &scope()).await;
+    let found: Vec<Vec<(String, String, usize)>> = answers
+        .into_iter()
+        .map(|a| {
+            a.expect("an answer").iter().map(|s| (s.name.to_string(), s.path_expression.to_string(), s.len())).collect()
+        })
+        .collect();
+    let series = |name: &str, pattern: &str, points| (name.to_owned(), pattern.to_owned(), points);
+    let ramp = "edge.ramp";
+    assert_eq!(
+        found,
+        [
+            vec![series(ramp, "edge.{ramp,zeros}", 10), series("edge.zeros", "edge.{ramp,zeros}", 10)],
+            vec![series(ramp, ramp, 10)],
+            vec![],
+            vec![series(ramp, ramp, 20)],
+            vec![],
+        ]
+    );
+    drop(folder);
+    assert!(matches!(names(&store, ramp).await, Err(BackendError::Unreachable { .. })));
+}
+
+#[tokio::test]
+async fn a_broken_file_hides_no_other() {
+    let (store, folder) = files();
+    std::fs::write(folder.path().join("edge/ramp.wsp"), "this is no whisper file").expect("written");
+    assert_eq!(names(&store, "edge.{ramp,zeros}").await, Ok(vec!["edge.zeros".to_owned()]));
+    let error = names(&store, "edge.ramp").await.expect_err("nothing can be read");
+    assert!(matches!(&error, BackendError::Garbled { reason, .. } if reason.contains("edge/ramp.wsp")), "{error}");
+}
+
+/// Explicit names need no index, so they see a new file at once; patterns see it when the index is made anew.
+#[tokio::test(start_paused = true)]
+async fn the_index_is_made_anew_when_it_is_old() {
+    let (store, folder) = files();
+    let wait = async |seconds| tokio::time::advance(Duration::from_secs(seconds)).await;
+    assert_eq!(names(&store, "mixed.s1?").await, Ok(vec!["mixed.s10".to_owned()]));
+    std::fs::copy(folder.path().join("mixed/s10.wsp"), folder.path().join("mixed/s11.wsp")).expect("copied");
+    let both = Ok(vec!["mixed.s10".to_owned(), "mixed.s11".to_owned()]);
+    assert_eq!(names(&store, "mixed.s11").await, Ok(vec!["mixed.s11".to_owned()]));
+    wait(59).await;
+    assert_eq!(names(&store, "mixed.s1?").await, Ok(vec!["mixed.s10".to_owned()]));
+    wait(600).await;
+    assert_eq!(names(&store, "mixed.s1?").await, both);
+    std::fs::remove_file(folder.path().join("mixed/s11.wsp")).expect("removed");
+    assert_eq!(names(&store, "mixed.s1?").await, Ok(vec!["mixed.s10".to_owned()]));
+    wait(61).await;
+    // This one is answered from the old index and starts the scan that the others wait for.
+    store.finder().expect("finds").index(&scope()).await.expect("names");
+    wait(601).await;
+    let all = store.finder().expect("finds").index(&scope()).await.expect("names");
+    assert!(!all.contains(&"mixed.s11".to_owned()) && all.len() == 97);
+}
+
+#[tokio::test]
+async fn limits_are_errors() {
+    let folder = tempfile::tempdir().expect("a folder");
+    dataset::write_files(folder.path());
+    let options = WhisperOptions { max_series: 90, max_points: 50, ..WhisperOptions::default() };
+    let store = WhisperStore::open(BackendId::new("files"), folder.path(), options).expect("a store");
+    let series = Err(BackendError::TooLarge { backend: store.id().clone(), limit: 90, unit: "series" });
+    assert_eq!(names(&store, "edge.*").await, series);
+    assert_eq!(names(&store, "edge.ramp").await, Ok(vec!["edge.ramp".to_owned()]));
+    let long = store.fetch(&[selector("edge.ramp", NOW - 6000, NOW)], &scope()).await.remove(0);
+    let points = Err(BackendError::TooLarge { backend: store.id().clone(), limit: 50, unit: "points" });
+    assert_eq!(long, points);
+}
+
+#[tokio::test]
+async fn a_series_named_by_its_hash_is_found_by_its_tags() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("whisper");
+    dataset::write_files(&root);
+    // A value with a slash can be stored in no other way; the file says nothing of its name.
+    let name = "disk;mount=/var";
+    let hash = format!("{:x}", sha2::Sha256::digest(name));
+    let place = root.join(format!("_tagged/{}/{}", &hash[..3], &hash[3..6]));
+    std::fs::create_dir_all(&place).expect("created");
+    std::fs::copy(root.join("edge/ramp.wsp"), place.join(format!("{hash}.wsp"))).expect("copied");
+    let options = WhisperOptions { tag_database: Some(folder.path().join("tags.sqlite")), ..WhisperOptions::default() };
+    let open = || WhisperStore::open(BackendId::new("files"), &root, options.clone()).expect("a store");
+    let store = open();
+    let query = "seriesByTag(\"mount=/var\")";
+    assert_eq!(names(&store, name).await, Ok(vec![name.to_owned()]));
+    assert_eq!(names(&store, query).await, Ok(vec![]));
+    let editor = store.tag_editor().expect("tags can be changed");
+    assert_eq!(editor.tag_series("disk{mount=\"/var\"}", &scope()).await, Ok(name.to_owned()));
+    assert_eq!(names(&store, query).await, Ok(vec![name.to_owned()]));
+    drop(store);
+    assert_eq!(names(&open(), query).await, Ok(vec![name.to_owned()]));
+}
+
+#[tokio::test]
+async fn the_memory_store_can_fail_and_wait_and_remembers() {
+    let unreachable = BackendError::Unreachable { backend: BackendId::new("dataset"), reason: "cut".to_owned() };
+    let error = unreachable.clone();
+    let store = dataset::store()
+        .failing_with(move |s| (s.pattern.as_str() == "edge.zeros").then(|| error.clone()))
+        .delayed_by(|selectors| Duration::from_secs(if selectors.len() > 1 { 7200 } else { 0 }));
+    assert_eq!(names(&store, "edge.zeros").await, Err(unreachable));
+    assert_eq!(names(&store, "edge.ramp").await, Ok(vec!["edge.ramp".to_owned()]));
+    assert_eq!(store.fetches().iter().map(Vec::len).collect::<Vec<_>>(), [1, 1]);
+    store.forget_calls();
+    tokio::time::pause();
+    let both = [selector("edge.ramp", 0, 60), selector("edge.zeros", 0, 60)];
+    let answers = store.fetch(&both, &scope()).await;
+    assert!(answers.iter().all(|a| matches!(a, Err(BackendError::Timeout { .. }))), "{answers:?}");
+    assert_eq!(store.fetches(), [both.to_vec()]);
 }

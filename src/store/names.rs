@@ -253,11 +253,7 @@ pub(super) fn tagged_node(name: &str) -> String {
 
 /// The SHA-256 of a name in hexadecimal.
 pub(super) fn tagged_hash(name: &str) -> String {
-    use std::fmt::Write;
-    Sha256::digest(name.as_bytes()).iter().fold(String::with_capacity(64), |mut hash, byte| {
-        write!(hash, "{byte:02x}").expect("writing to a string succeeds");
-        hash
-    })
+    format!("{:x}", Sha256::digest(name.as_bytes()))
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! The data that the recorded answers in `tests/golden` were computed from.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use plumbago::backend::{BackendId, Scope};
 use plumbago::series::{Series, Step, Tags};
-use plumbago::store::MemoryStore;
+use plumbago::store::{Archive, MemoryStore, RollUp, WhisperFile};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 /// Time of the last point of nearly all series, and `now` of nearly all recorded requests.
 pub const NOW: i64 = 1_699_999_200;
@@ -44,6 +45,28 @@ fn one(series: &Value) -> Series {
 /// A store of the data set.
 pub fn store() -> MemoryStore {
     MemoryStore::new(BackendId::new("dataset"), series())
+}
+
+/// Writes the data set as whisper files, one archive each that ends now, where carbon would put them.
+pub fn write_files(root: &Path) {
+    for series in series() {
+        let name = &*series.name;
+        let place = if name.contains(';') {
+            let hash = format!("{:x}", Sha256::digest(name));
+            format!("_tagged/{}/{}/{}", &hash[..3], &hash[3..6], name.replace('.', "_DOT_"))
+        } else {
+            name.replace('.', "/")
+        };
+        let path = root.join(place + ".wsp");
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("created");
+        let points: Vec<(i64, f64)> = (0..series.len())
+            .map(|i| (series.time(i), series.values()[i]))
+            .filter(|(_, value)| !value.is_nan())
+            .collect();
+        let length = (NOW - series.start()) / series.step().seconds() + 1;
+        let archive = Archive { step: series.step(), points: length as u32 };
+        WhisperFile::create(&path, &[archive], 0.5, RollUp::Average, &points, NOW).expect("created");
+    }
 }
 
 /// A scope for calling a store directly: a far deadline, the data set's `now`.
