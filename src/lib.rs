@@ -33,5 +33,8 @@ pub mod store;
 /// Many backends asked as one: batches, replicas, merged answers, look-ups.
 pub mod fetch;
 
+/// Caches that outlive a request, bounded in bytes.
+pub mod cache;
+
 /// Answers as bytes: JSON, CSV, raw, dygraph, rickshaw…; compression.
 pub mod encode;

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::backend::{
-    Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Scope, TagLimits, TagSource,
+    Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Scope, TagEditor, TagLimits, TagSource,
 };
 use crate::series::{Glob, PathExpression, Selector, Series, Step, TagQuery, TimeRange};
 
@@ -22,6 +22,8 @@ pub(crate) enum Act {
     AnswerAfter(Duration),
     /// Fails.
     Fail(BackendError),
+    /// Fails after a while.
+    FailAfter(Duration, BackendError),
     /// Fails for patterns with this text.
     FailFor(&'static str, BackendError),
     /// Never answers.
@@ -139,6 +141,10 @@ impl Fake {
         match act {
             Act::AnswerAfter(delay) => tokio::time::sleep(delay).await,
             Act::Fail(error) => return Err(error),
+            Act::FailAfter(delay, error) => {
+                tokio::time::sleep(delay).await;
+                return Err(error);
+            }
             Act::Hang => std::future::pending().await,
             Act::Panic => panic!("as asked"),
             _ => {}
@@ -187,12 +193,30 @@ impl Backend for Fake {
     fn tags(&self) -> Option<&dyn TagSource> {
         self.has_tags.then_some(self)
     }
+
+    fn tag_editor(&self) -> Option<&dyn TagEditor> {
+        self.has_tags.then_some(self)
+    }
+}
+
+/// Notes the edit and changes nothing.
+#[async_trait]
+impl TagEditor for Fake {
+    async fn tag_series(&self, name: &str, _scope: &Scope) -> Result<String, BackendError> {
+        self.called(vec![format!("tag {name}")]).await?;
+        Ok(name.to_owned())
+    }
+
+    async fn del_series(&self, name: &str, _scope: &Scope) -> Result<(), BackendError> {
+        self.called(vec![format!("delete {name}")]).await.map(|_| ())
+    }
 }
 
 #[async_trait]
 impl Finder for Fake {
     async fn find(&self, query: &FindQuery, _scope: &Scope) -> Result<Vec<FoundNode>, BackendError> {
-        self.called(vec![format!("find {}", query.pattern)]).await?;
+        let range = query.range.map(|range| format!(" {range}")).unwrap_or_default();
+        self.called(vec![format!("find {}{range}", query.pattern)]).await?;
         let glob = Glob::new(&query.pattern).expect("valid");
         let length = query.pattern.split('.').count();
         let mut nodes: Vec<FoundNode> = Vec::new();
