@@ -138,7 +138,7 @@ impl ResponseCache {
 mod tests {
     use super::*;
 
-    const MINUTE: Duration = Duration::from_mins(1);
+    const MINUTE: Duration = Duration::from_secs(60);
 
     fn response(body: &str) -> Arc<CachedResponse> {
         let body = Bytes::copy_from_slice(body.as_bytes());

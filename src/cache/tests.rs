@@ -10,7 +10,7 @@ use crate::backend::{Answer, Backend, BackendError, FindQuery, Finder, Scope, Ta
 use crate::fetch::fake::{Act, Fake, refused, scope, selector, series, timeout};
 use crate::series::{Selector, TimeRange};
 
-const MINUTE: Duration = Duration::from_mins(1);
+const MINUTE: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
 
 fn bounds(ttl: Duration) -> Bounds {

@@ -49,7 +49,7 @@ pub struct CacheStats {
 }
 
 /// The longest life of an entry; moka refuses ages.
-pub(super) const LONGEST: Duration = Duration::from_hours(24 * 365);
+pub(super) const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// What an entry costs, in bytes.
 pub(super) trait Weigh {
@@ -77,6 +77,9 @@ struct Flight<V> {
     now: i64,
     deadline: Instant,
 }
+
+/// Positions of keys that others are asking for.
+type Waited<V> = Vec<(usize, Flight<V>)>;
 
 type Flights<K, V> = Mutex<HashMap<K, Flight<V>>>;
 
@@ -194,12 +197,7 @@ where
     }
 
     /// Who answers the keys that have no answer yet: the cache (at once), this request, or others that are asking.
-    fn divide<'a>(
-        &'a self,
-        keys: &[K],
-        scope: &Scope,
-        answers: &mut [Shared<V>],
-    ) -> (Lead<'a, K, V>, Vec<(usize, Flight<V>)>) {
+    fn divide<'a>(&'a self, keys: &[K], scope: &Scope, answers: &mut [Shared<V>]) -> (Lead<'a, K, V>, Waited<V>) {
         let mut lead = Lead { flights: &self.flights, asked: Vec::new(), taken: Vec::new() };
         let mut waited = Vec::new();
         let mut flights = locked(&self.flights);

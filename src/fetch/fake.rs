@@ -69,7 +69,7 @@ pub(crate) fn selector(pattern: &str) -> Selector {
 /// A request's scope with a minute left.
 pub(crate) fn scope() -> Scope {
     Scope {
-        deadline: Instant::now() + Duration::from_mins(1),
+        deadline: Instant::now() + Duration::from_secs(60),
         now: 1_700_000_000,
         headers: Arc::new([]),
         request_id: "test".into(),
