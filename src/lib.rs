@@ -38,3 +38,15 @@ pub mod cache;
 
 /// Answers as bytes: JSON, CSV, raw, dygraph, rickshaw…; compression.
 pub mod encode;
+
+/// The use case: targets in, series out.
+pub mod render;
+
+/// The configuration file.
+pub mod config;
+
+/// Logging.
+pub mod telemetry;
+
+/// Routes, parameters, statuses.
+pub mod http;

@@ -1,3 +1,141 @@
-//! The `plumbago` command.
+//! The `plumbago` command: reads the command line and the configuration, and serves.
 
-fn main() {}
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Parser, Subcommand};
+use plumbago::clock::{Now, TimeBounds};
+use plumbago::config::Config;
+use plumbago::encode::{self, DataOptions, Format, JsonOptions};
+use plumbago::functions::Request;
+use plumbago::http::{self, App};
+use plumbago::render::RenderRequest;
+use plumbago::telemetry;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A Graphite-compatible federating render frontend.
+#[derive(Debug, Parser)]
+#[command(name = "plumbago", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve over the backends of a configuration file.
+    Serve {
+        /// The configuration file.
+        #[arg(long)]
+        config: PathBuf,
+        /// Listen here instead of where the file says.
+        #[arg(long)]
+        listen: Option<String>,
+    },
+    /// Check a configuration file and report every mistake.
+    Check {
+        /// The configuration file.
+        #[arg(long)]
+        config: PathBuf,
+    },
+    /// Answer one render request from the shell.
+    Render {
+        /// The configuration file.
+        #[arg(long)]
+        config: PathBuf,
+        /// Start of the time range.
+        #[arg(long, default_value = "-1h", allow_hyphen_values = true)]
+        from: String,
+        /// End of the time range.
+        #[arg(long, default_value = "now", allow_hyphen_values = true)]
+        until: String,
+        /// json, csv, raw, pickle, msgpack, dygraph, rickshaw, carbonapi_v2_pb or carbonapi_v3_pb.
+        #[arg(long, default_value = "json")]
+        format: String,
+        /// Write here instead of to standard output.
+        #[arg(long)]
+        output: Option<PathBuf>,
+        /// The targets.
+        #[arg(required = true)]
+        targets: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+type AnyError = Box<dyn std::error::Error>;
+
+fn run(command: Command) -> Result<(), AnyError> {
+    match command {
+        Command::Serve { config, listen } => serve(&config, listen),
+        Command::Check { config } => {
+            let config = Config::load(&config)?;
+            println!("no mistakes: {} groups of backends, listening on {}", config.groups.len(), config.listen);
+            Ok(())
+        }
+        Command::Render { config, from, until, format, output, targets } => {
+            let bytes = render(Config::load(&config)?, targets, &from, &until, &format)?;
+            match output {
+                Some(path) => std::fs::write(&path, bytes).map_err(|e| format!("{}: {e}", path.display()))?,
+                None => std::io::stdout().write_all(&bytes)?,
+            }
+            Ok(())
+        }
+    }
+}
+
+fn serve(path: &Path, listen: Option<String>) -> Result<(), AnyError> {
+    let mut config = Config::load(path)?;
+    if let Some(listen) = listen {
+        config.listen = listen;
+    }
+    telemetry::start(&config.log, config.log_json)?;
+    let listener = TcpListener::bind(&config.listen).map_err(|e| format!("cannot listen on {}: {e}", config.listen))?;
+    tracing::info!(address = %listener.local_addr()?, "listening");
+    let app = App::build(config)?;
+    Ok(http::serve(app, listener)?)
+}
+
+fn render(config: Config, targets: Vec<String>, from: &str, until: &str, format: &str) -> Result<Vec<u8>, AnyError> {
+    let Some(Format::Data(format)) = Format::from_parameter(format) else {
+        return Err(format!("`{format}` is not a format of data").into());
+    };
+    telemetry::start("warn", false)?;
+    let zone = config.time_zone.clone();
+    let bounds = TimeBounds::resolve(Some(from), Some(until), None, &zone, Now::read())?;
+    let x_files_factor = config.x_files_factor;
+    let strict = config.strict;
+    let app = App::build(config)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let rendered = runtime.block_on(async {
+        let request = Request {
+            range: bounds.range(),
+            now: bounds.now(),
+            time_zone: zone.clone(),
+            server_time_zone: zone.clone(),
+            x_files_factor,
+            seed: bounds.now().unsigned_abs(),
+        };
+        let scope = app.scope(bounds.now(), Arc::from("shell"), Arc::from([]));
+        app.renderer().render(RenderRequest { targets, overrides: Vec::new(), request, scope, strict }).await
+    });
+    let rendered = rendered.map_err(|e| e.text())?;
+    for failure in &rendered.failures {
+        eprintln!("warning: {failure}; something may be missing");
+    }
+    let options = DataOptions { json: JsonOptions::default(), callback: None, zone: &zone, range: bounds.range() };
+    Ok(encode::data(format, &rendered.series, options).0)
+}

@@ -1,0 +1,128 @@
+//! The application: what the configuration says, put together. Owns backends, caches and renderer.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::backend::protocol::{self, Bulk};
+use crate::backend::transport::{HttpBackend, HttpSettings, SettingsError};
+use crate::backend::{Backend, BackendId, Scope};
+use crate::config::{Config, GroupKind, GroupSettings};
+use crate::fetch::{self, Federation, Group, Order};
+use crate::plan::StepMemory;
+use crate::render::Renderer;
+
+/// A running Plumbago without its sockets.
+pub struct App {
+    config: Config,
+    renderer: Renderer,
+}
+
+/// Why it cannot be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// A backend's settings.
+    #[error("group {group}: {error}")]
+    Backend {
+        /// The group.
+        group: String,
+        /// What is wrong.
+        error: SettingsError,
+    },
+    /// The folder or the tag index of a whisper group.
+    #[error("group {group}: {error}")]
+    Store {
+        /// The group.
+        group: String,
+        /// What is wrong.
+        error: String,
+    },
+    /// The operating system refuses threads.
+    #[error("threads cannot be started: {0}")]
+    Threads(#[from] std::io::Error),
+}
+
+impl App {
+    /// Puts together what the configuration says.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn build(config: Config) -> Result<Self, BuildError> {
+        let groups = config.groups.iter().map(group).collect::<Result<Vec<_>, _>>()?;
+        Self::with_groups(config, groups)
+    }
+
+    /// The same over given backends; the groups of the configuration are not looked at.
+    ///
+    /// # Errors
+    /// The operating system refuses threads.
+    pub fn with_groups(config: Config, groups: Vec<Group>) -> Result<Self, BuildError> {
+        let threads = match config.fetch_threads {
+            0 => std::thread::available_parallelism().map_or(2, NonZeroUsize::get),
+            n => n,
+        };
+        let federation = Arc::new(Federation::new(groups, None, threads)?);
+        let memory = (config.cache.step_size > 0).then(|| Arc::new(StepMemory::new(config.cache.step_size)));
+        let renderer = Renderer::new(federation, memory, config.limits.fetched, config.limits.targets);
+        Ok(Self { config, renderer })
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What answers render requests.
+    #[must_use]
+    pub fn renderer(&self) -> &Renderer {
+        &self.renderer
+    }
+
+    /// The backends.
+    #[must_use]
+    pub fn federation(&self) -> &Federation {
+        self.renderer.federation()
+    }
+
+    /// What the backend calls of one request share.
+    #[must_use]
+    pub fn scope(&self, now: i64, request_id: Arc<str>, headers: Arc<[(String, String)]>) -> Scope {
+        Scope { deadline: Instant::now() + self.config.request_timeout, now, headers, request_id }
+    }
+}
+
+fn group(settings: &GroupSettings) -> Result<Group, BuildError> {
+    let mut backends: Vec<Arc<dyn Backend>> = Vec::new();
+    for url in &settings.urls {
+        let bulk = Bulk { patterns: settings.patterns_per_request, post: settings.post };
+        let protocol = protocol::by_name(settings.protocol, bulk).ok_or_else(|| BuildError::Store {
+            group: settings.name.clone(),
+            error: format!("no protocol {}", settings.protocol),
+        })?;
+        let mut http = HttpSettings::new(BackendId::new(format!("{} {url}", settings.name)), url.as_str());
+        http.timeout = settings.timeout;
+        http.connect_timeout = settings.connect_timeout;
+        http.concurrency = NonZeroUsize::new(settings.concurrency).unwrap_or(NonZeroUsize::MIN);
+        http.max_body_bytes = settings.max_answer;
+        http.failures_before_rest = settings.failures_before_rest;
+        http.retry_delay = settings.retry_delay;
+        let backend = HttpBackend::new(http, protocol)
+            .map_err(|error| BuildError::Backend { group: settings.name.clone(), error })?;
+        backends.push(Arc::new(backend));
+    }
+    let kind = match settings.kind {
+        GroupKind::Shards => fetch::GroupKind::Shards,
+        GroupKind::MergedReplicas => fetch::GroupKind::AllReplicas,
+        GroupKind::Replicas => fetch::GroupKind::AnyReplica {
+            hedge_after: settings.hedge_after.filter(|d| *d > Duration::ZERO),
+            order: if settings.rotate { Order::Rotating } else { Order::Listed },
+        },
+    };
+    let mut group = Group::new(settings.name.as_str(), kind, backends);
+    group.min_available = settings.min_available;
+    group.prefixes.clone_from(&settings.prefixes);
+    Ok(group)
+}

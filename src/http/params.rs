@@ -1,0 +1,63 @@
+//! Parameters of a request: the query string and the form in the body, merged.
+
+/// Parameters in order: those of the query string, then those of the body. Where one value is wanted the last counts,
+/// so the body wins, as in graphite-web.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Params(Vec<(String, String)>);
+
+impl Params {
+    /// Reads both. A body is read as a form also when it is not encoded (`query=*.{a,b}`, as Grafana sends it).
+    /// Bytes that are not UTF-8 are replaced.
+    #[must_use]
+    pub fn read(query: &str, body: &[u8]) -> Self {
+        let query = form_urlencoded::parse(query.as_bytes());
+        let body = form_urlencoded::parse(body);
+        Self(query.chain(body).map(|(k, v)| (k.into_owned(), v.into_owned())).collect())
+    }
+
+    /// The value that counts.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(k, _)| k == name).map(|(_, v)| v.as_str())
+    }
+
+    /// Whether it is there, with whatever value.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// All values of `name` and `name[]`, in order.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let is = move |k: &str| k == name || k.strip_suffix("[]") == Some(name);
+        self.0.iter().filter(move |(k, _)| is(k)).map(|(_, v)| v.as_str())
+    }
+
+    /// Values of `name[key]` parameters by key, in order.
+    pub fn keyed<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let key = move |k: &'a str| k.strip_prefix(name)?.strip_prefix('[')?.strip_suffix(']');
+        self.0.iter().filter_map(move |(k, v)| Some((key(k)?, v.as_str()))).filter(|(k, _)| !k.is_empty())
+    }
+
+    /// All parameters.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(k, v)| (k.as_str(), v.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn query_and_body_are_merged() {
+        let params =
+            Params::read("from=1&target=a&target%5B%5D=b&&template[x]=1", b"from=2&query=*.{a,b}&t=%41+b&empty=");
+        assert_eq!(params.get("from"), Some("2"));
+        assert_eq!(params.all("target").collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(params.get("query"), Some("*.{a,b}"));
+        assert_eq!(params.get("t"), Some("A b"));
+        assert_eq!(params.keyed("template").collect::<Vec<_>>(), [("x", "1")]);
+        assert!(params.has("empty") && !params.has("absent"));
+    }
+}

@@ -1,0 +1,275 @@
+//! The use case: targets in, series out. Calls parser, planner, federation and evaluator in order, with a deadline.
+//!
+//! Knows nothing of HTTP or formats. What a request has fetched lives in its own map and is gone with it, also when the
+//! client hangs up: dropping the future ends the calls to the backends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::time::timeout_at;
+
+use crate::backend::{BackendError, Scope};
+use crate::evaluate::{Advance, Rounds, RoundsError};
+use crate::fetch::{Federation, FetchError, LimitExceeded, Limits, Lookup, RequestMap};
+use crate::functions::Request;
+use crate::plan::StepMemory;
+use crate::series::{Selector, Series};
+use crate::target::Diagnostic;
+
+/// A render request, with everything about time resolved to numbers.
+#[derive(Clone, Debug)]
+pub struct RenderRequest {
+    /// The targets, in order.
+    pub targets: Vec<String>,
+    /// `template[name]=value` parameters.
+    pub overrides: Vec<(String, String)>,
+    /// Range, clock, zone.
+    pub request: Request,
+    /// Deadline, headers and id for the backends.
+    pub scope: Scope,
+    /// Whether a partial answer is an error.
+    pub strict: bool,
+}
+
+/// The result of a request.
+#[derive(Clone, Debug)]
+pub struct Rendered {
+    /// The series of all targets, in order.
+    pub series: Vec<Series>,
+    /// Backends that failed; something may be missing when there are any. Such a result must be marked and not cached.
+    pub failures: Vec<BackendError>,
+    /// How often the backends were asked, one after the other.
+    pub rounds: u32,
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// A target is wrong. The text for users is [`Diagnostic::render`] of `text`.
+    #[error("{diagnostic}")]
+    Target {
+        /// The target.
+        text: String,
+        /// What and where.
+        diagnostic: Diagnostic,
+    },
+    /// More targets than a request may have.
+    #[error("the request has {given} targets; at most {limit} are accepted")]
+    TooManyTargets {
+        /// How many it has.
+        given: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The targets ask for too much.
+    #[error("{0}")]
+    TooMuch(RoundsError),
+    /// More matched than a request may fetch.
+    #[error("{0}")]
+    TooLarge(#[from] LimitExceeded),
+    /// Backends failed, and there is no answer without them.
+    #[error("{0}")]
+    Backends(Arc<FetchError>),
+    /// Backends failed, and partial answers are not wanted.
+    #[error("{} backends failed: {}", .0.len(), .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Partial(Vec<BackendError>),
+    /// Time ran out.
+    #[error("the request ran out of time while {stage}")]
+    Deadline {
+        /// What was being done.
+        stage: &'static str,
+    },
+    /// A fault of this program.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+/// What callers decide by. Stable, documented, never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorCode {
+    /// The request is wrong.
+    BadTarget,
+    /// The request asks for too much.
+    TooLarge,
+    /// Backends failed.
+    BackendsFailed,
+    /// Time ran out.
+    Deadline,
+    /// A fault of this program.
+    Internal,
+}
+
+impl RenderError {
+    /// Its code.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Target { .. } => ErrorCode::BadTarget,
+            Self::TooManyTargets { .. } | Self::TooMuch(_) | Self::TooLarge(_) => ErrorCode::TooLarge,
+            Self::Backends(e) if e.is_timeout() => ErrorCode::Deadline,
+            Self::Backends(e) => match **e {
+                FetchError::BadQuery { .. } => ErrorCode::BadTarget,
+                FetchError::TooLarge(_) => ErrorCode::TooLarge,
+                FetchError::AllFailed { .. } | FetchError::TooFewAvailable { .. } => ErrorCode::BackendsFailed,
+            },
+            Self::Partial(_) => ErrorCode::BackendsFailed,
+            Self::Deadline { .. } => ErrorCode::Deadline,
+            Self::Internal(_) => ErrorCode::Internal,
+        }
+    }
+
+    /// The text for users: one line that says it, for a target with the place below.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::Target { text, diagnostic } => diagnostic.render(text),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// Counts for telemetry.
+#[derive(Debug, Default)]
+pub struct RenderStats {
+    /// Requests begun.
+    pub requests: AtomicU64,
+    /// Rounds of fetching.
+    pub rounds: AtomicU64,
+    /// Selectors that evaluation asked for and the plan had not: anything but 0 is a fault worth reporting.
+    pub misses: AtomicU64,
+    /// Results with failures.
+    pub partial: AtomicU64,
+}
+
+/// How the selectors of a request become calls to the backends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FetchMode {
+    /// All of them at once: one call for each backend and round.
+    #[default]
+    Bulk,
+    /// Target by target and selector by selector, one after the other, as frontends do that do not plan. Only for comparison.
+    OneByOne,
+}
+
+/// Answers render requests. One for the whole server.
+pub struct Renderer {
+    federation: Arc<Federation>,
+    memory: Option<Arc<StepMemory>>,
+    limits: Limits,
+    max_targets: usize,
+    mode: FetchMode,
+    stats: RenderStats,
+}
+
+impl Renderer {
+    /// A renderer over a federation. Without `memory` each request learns the steps of its windows anew.
+    #[must_use]
+    pub fn new(
+        federation: Arc<Federation>,
+        memory: Option<Arc<StepMemory>>,
+        limits: Limits,
+        max_targets: usize,
+    ) -> Self {
+        Self { federation, memory, limits, max_targets, mode: FetchMode::Bulk, stats: RenderStats::default() }
+    }
+
+    /// The same with another way of fetching.
+    #[must_use]
+    pub fn fetching(mut self, mode: FetchMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn stats(&self) -> &RenderStats {
+        &self.stats
+    }
+
+    /// The backends.
+    #[must_use]
+    pub fn federation(&self) -> &Arc<Federation> {
+        &self.federation
+    }
+
+    /// Fetches and evaluates all targets.
+    ///
+    /// # Errors
+    /// See [`RenderError`].
+    pub async fn render(&self, request: RenderRequest) -> Result<Rendered, RenderError> {
+        self.stats.requests.fetch_add(1, Ordering::Relaxed);
+        if request.targets.len() > self.max_targets {
+            return Err(RenderError::TooManyTargets { given: request.targets.len(), limit: self.max_targets });
+        }
+        let RenderRequest { targets, overrides, request, scope, strict } = request;
+        let texts = targets.clone();
+        let memory = self.memory.clone();
+        let rounds = self.compute(move || Rounds::new(&targets, request, overrides, memory)).await?;
+        let mut rounds = rounds.map_err(|e| failed(&texts, e))?;
+        let mut map = RequestMap::new(self.limits);
+        let lists = loop {
+            let (advanced, r, m) = self
+                .compute(move || {
+                    let advanced = rounds.advance(&map);
+                    (advanced, rounds, map)
+                })
+                .await?;
+            (rounds, map) = (r, m);
+            match advanced.map_err(|e| failed(&texts, e))? {
+                Advance::Done(lists) => break lists,
+                Advance::Fetch(selectors) => self.fetch(&mut map, &selectors, &scope).await?,
+            }
+        };
+        self.stats.misses.fetch_add(u64::from(rounds.misses()), Ordering::Relaxed);
+        let failures = map.failures();
+        if !failures.is_empty() {
+            self.stats.partial.fetch_add(1, Ordering::Relaxed);
+            if strict {
+                return Err(RenderError::Partial(failures));
+            }
+        }
+        Ok(Rendered { series: lists.into_iter().flatten().collect(), failures, rounds: rounds.rounds() })
+    }
+
+    async fn fetch(&self, map: &mut RequestMap, selectors: &[Selector], scope: &Scope) -> Result<(), RenderError> {
+        self.stats.rounds.fetch_add(1, Ordering::Relaxed);
+        let deadline = |_| RenderError::Deadline { stage: "waiting for backends" };
+        match self.mode {
+            FetchMode::Bulk => {
+                timeout_at(scope.deadline, self.federation.fill(map, selectors, scope)).await.map_err(deadline)??;
+            }
+            FetchMode::OneByOne => {
+                for selector in selectors {
+                    let one = self.federation.fill(map, [selector], scope);
+                    timeout_at(scope.deadline, one).await.map_err(deadline)??;
+                }
+            }
+        }
+        // A selector that no backend answered would look like one that matches nothing.
+        for selector in selectors {
+            if let Lookup::Failed(error) = map.get(selector) {
+                return Err(RenderError::Backends(error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs what needs a processor away from the event loop.
+    async fn compute<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, RenderError> {
+        self.federation
+            .handle()
+            .spawn_blocking(work)
+            .await
+            .map_err(|e| RenderError::Internal(if e.is_panic() { "evaluation panicked".into() } else { e.to_string() }))
+    }
+}
+
+fn failed(texts: &[String], error: RoundsError) -> RenderError {
+    match error {
+        RoundsError::Target { target, diagnostic } => {
+            RenderError::Target { text: texts.get(target).cloned().unwrap_or_default(), diagnostic }
+        }
+        error @ RoundsError::TooMany(_) => RenderError::TooMuch(error),
+        error @ RoundsError::Stuck { .. } => RenderError::Internal(error.to_string()),
+    }
+}

@@ -1,0 +1,26 @@
+//! Logging: `tracing` to standard error, as text or JSON lines.
+
+use std::io::IsTerminal as _;
+
+use tracing_subscriber::EnvFilter;
+
+/// A filter that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("log: `{filter}` is not a level such as `info` or filters such as `plumbago::backend=debug,info`: {reason}")]
+pub struct FilterError {
+    filter: String,
+    reason: String,
+}
+
+/// Starts logging; once for a process, later calls change nothing.
+///
+/// # Errors
+/// A filter that cannot be read.
+pub fn start(filter: &str, json: bool) -> Result<(), FilterError> {
+    let parsed =
+        EnvFilter::try_new(filter).map_err(|e| FilterError { filter: filter.to_owned(), reason: e.to_string() })?;
+    let builder = tracing_subscriber::fmt().with_env_filter(parsed).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+    // An error says that logging was started before, as tests do.
+    let _ = if json { builder.json().try_init() } else { builder.try_init() };
+    Ok(())
+}
