@@ -19,7 +19,10 @@ pub struct FilterError {
 pub fn start(filter: &str, json: bool) -> Result<(), FilterError> {
     let parsed =
         EnvFilter::try_new(filter).map_err(|e| FilterError { filter: filter.to_owned(), reason: e.to_string() })?;
-    let builder = tracing_subscriber::fmt().with_env_filter(parsed).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(parsed)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
     // An error says that logging was started before, as tests do.
     let _ = if json { builder.json().try_init() } else { builder.try_init() };
     Ok(())
