@@ -1,14 +1,21 @@
-//! Several series to one: `aggregate` and the functions that are `aggregate` with a fixed function.
+//! Several series to one: `aggregate`, the functions that are `aggregate` with a fixed function, and others that reduce
+//! each column to one value.
 
-use super::names::path_expressions;
+use std::sync::Arc;
+
+use super::names::{joined, path_expressions};
 use super::normalize::Normalized;
-use super::{Call, Eval, EvalError, Function, Group, Param, Parameter, SeriesList};
-use crate::series::{Aggregation, Series};
+use super::{Call, Eval, EvalError, Function, Group, Literal, Param, Parameter, SeriesList, columns};
+use crate::series::{Aggregation, Series, Step, Tags, format_g};
 
 const SERIES_LISTS: Param<SeriesList> = Param::optional("seriesLists").shown_required().multiple();
+const COUNTED: Param<SeriesList> = Param::optional("seriesLists").multiple();
+const POWERS: Param<SeriesList> = Param::optional("seriesList").shown_required().multiple();
 const SERIES: Param<SeriesList> = Param::required("seriesList");
 const FUNC: Param<Aggregation> = Param::required("func");
 const XFF: Param<f64> = Param::optional("xFilesFactor");
+const PERCENT: Param<f64> = Param::required("n");
+const INTERPOLATE: Param<bool> = Param::optional("interpolate").default(Literal::Boolean(false));
 
 const LISTS: &[&dyn Parameter] = &[&SERIES_LISTS];
 
@@ -25,11 +32,135 @@ pub(super) const FUNCTIONS: &[Function] = &[
         expand: None,
         eval: Eval::Series(|call| {
             let series = call.series(&SERIES);
-            let written = call.args.raw(&FUNC).map(|v| v.python_str()).unwrap_or_default();
-            let name = written.strip_suffix("Series").unwrap_or(&written).to_owned();
-            let (function, xff) = (call.args.get(&FUNC), call.args.find(&XFF));
+            let (name, function) = function_of(call, &FUNC);
+            let xff = call.args.find(&XFF);
             aggregate(call, &series, &name, function, xff)
         }),
+    },
+    Function {
+        name: "averageSeries",
+        aliases: &["avg"],
+        group: Group::Combine,
+        doc: "The mean of the series at each point. Absent points do not count.",
+        example: "averageSeries(servers.*.cpu.user)",
+        params: LISTS,
+        needs: None,
+        expand: None,
+        eval: Eval::Series(|call| combined(call, "average", Aggregation::Average)),
+    },
+    Function {
+        name: "countSeries",
+        aliases: &[],
+        group: Group::Combine,
+        doc: "A line at the number of series, whether their points are known or not. Without arguments a line at 0.",
+        example: "countSeries(servers.*.cpu.user)",
+        params: &[&COUNTED],
+        needs: None,
+        expand: None,
+        eval: Eval::Series(count_series),
+    },
+    Function {
+        name: "diffSeries",
+        aliases: &[],
+        group: Group::Combine,
+        doc: "Subtracts all further series from the first one. Where the first is absent, the next known one takes its \
+              place. `offset` subtracts a constant.",
+        example: "diffSeries(servers.web01.memory.total,servers.web01.memory.free)",
+        params: LISTS,
+        needs: None,
+        expand: None,
+        eval: Eval::Series(|call| combined(call, "diff", Aggregation::Diff)),
+    },
+    Function {
+        name: "maxSeries",
+        aliases: &[],
+        group: Group::Combine,
+        doc: "The greatest of the series at each point.",
+        example: "maxSeries(servers.*.cpu.user)",
+        params: LISTS,
+        needs: None,
+        expand: None,
+        eval: Eval::Series(|call| combined(call, "max", Aggregation::Max)),
+    },
+    Function {
+        name: "minSeries",
+        aliases: &[],
+        group: Group::Combine,
+        doc: "The least of the series at each point.",
+        example: "minSeries(servers.*.cpu.user)",
+        params: LISTS,
+        needs: None,
+        expand: None,
+        eval: Eval::Series(|call| combined(call, "min", Aggregation::Min)),
+    },
+    Function {
+        name: "multiplySeries",
+        aliases: &[],
+        group: Group::Combine,
+        doc: "The product of the series; absent where any of them is. One series alone is returned as it is. `scale` \
+              multiplies by a constant.",
+        example: "multiplySeries(stats.timers.api.mean,stats.timers.api.count)",
+        params: LISTS,
+        needs: None,
+        expand: None,
+        eval: Eval::Series(|call| {
+            let mut lists = call.lists(&SERIES_LISTS);
+            match lists.as_mut_slice() {
+                [only] if only.len() == 1 => Ok(std::mem::take(only)),
+                _ => aggregate(call, &lists.concat(), "multiply", Aggregation::Multiply, None),
+            }
+        }),
+    },
+    Function {
+        name: "percentileOfSeries",
+        aliases: &[],
+        group: Group::Combine,
+        doc: "The n-th percentile over all series at each point: one of their values, or with interpolate a value \
+              between two of them.",
+        example: "percentileOfSeries(servers.*.cpu.user,95)",
+        params: &[&SERIES, &PERCENT, &INTERPOLATE],
+        needs: None,
+        expand: None,
+        eval: Eval::Series(percentile_of_series),
+    },
+    Function {
+        name: "powSeries",
+        aliases: &[],
+        group: Group::Combine,
+        doc: "Raises the first series to the power of the second, the result to the power of the third and so on; \
+              absent where any of them is, or where a power is not a finite number.",
+        example: "powSeries(servers.web01.cpu.user,edge.bool)",
+        params: &[&POWERS],
+        needs: None,
+        expand: None,
+        eval: Eval::Series(|call| {
+            let series = call.series(&POWERS);
+            let Some(normalized) = Normalized::new(&series)? else { return Ok(Vec::new()) };
+            let name = format!("powSeries({})", joined(series.iter().map(|s| &*s.name)));
+            Ok(vec![result(call, &normalized, name, columns::power(&normalized.rows))])
+        }),
+    },
+    Function {
+        name: "rangeOfSeries",
+        aliases: &[],
+        group: Group::Combine,
+        doc: "The difference of the greatest and the least of the series at each point.",
+        example: "rangeOfSeries(servers.*.cpu.user)",
+        params: LISTS,
+        needs: None,
+        expand: None,
+        eval: Eval::Series(|call| combined(call, "rangeOf", Aggregation::Range)),
+    },
+    Function {
+        name: "stddevSeries",
+        aliases: &[],
+        group: Group::Combine,
+        doc: "The standard deviation (of the population) of the series at each point.",
+        example: "stddevSeries(servers.*.cpu.user)",
+        params: LISTS,
+        needs: None,
+        expand: None,
+        eval: Eval::Series(|call| combined(call, "stddev", Aggregation::Stddev)),
     },
     Function {
         name: "sumSeries",
@@ -44,6 +175,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
     },
 ];
 
+/// The aggregation function of an argument, and its name in results: `sum` for `sumSeries`.
+pub(super) fn function_of(call: &Call<'_>, param: &Param<Aggregation>) -> (String, Aggregation) {
+    let written = call.args.raw(param).map(|v| v.python_str()).unwrap_or_default();
+    let name = written.strip_suffix("Series").unwrap_or(&written).to_owned();
+    (name, call.args.get(param))
+}
+
 fn combined(call: &mut Call<'_>, name: &str, function: Aggregation) -> Result<Vec<Series>, EvalError> {
     let series = call.series(&SERIES_LISTS);
     aggregate(call, &series, name, function, None)
@@ -54,24 +192,22 @@ fn combined(call: &mut Call<'_>, name: &str, function: Aggregation) -> Result<Ve
 ///
 /// # Errors
 /// The series have no common step.
-pub(super) fn aggregate(
+pub(super) fn aggregate<'s, I>(
     call: &Call<'_>,
-    series: &[Series],
+    series: I,
     name: &str,
     function: Aggregation,
     x_files_factor: Option<f64>,
-) -> Result<Vec<Series>, EvalError> {
-    let Some(normalized) = Normalized::new(series)? else { return Ok(Vec::new()) };
+) -> Result<Vec<Series>, EvalError>
+where
+    I: IntoIterator<Item = &'s Series> + Clone,
+{
+    let Some(normalized) = Normalized::new(series.clone())? else { return Ok(Vec::new()) };
     let x_files_factor = x_files_factor.unwrap_or(call.state.x_files_factor);
-    let full_name = format!("{name}Series({})", path_expressions(series));
+    let full_name = format!("{name}Series({})", path_expressions(series.clone()));
     let values = normalized.reduce(function, x_files_factor);
-    let mut tags = series[0].tags.clone();
-    for other in &series[1..] {
-        if other.tags != tags {
-            std::sync::Arc::make_mut(&mut tags).intersect(&other.tags);
-        }
-    }
-    let own = std::sync::Arc::make_mut(&mut tags);
+    let mut tags = common_tags(series);
+    let own = Arc::make_mut(&mut tags);
     if !own.contains("name") {
         own.set("name", full_name.as_str());
     }
@@ -80,4 +216,53 @@ pub(super) fn aggregate(
         Series::with_tags(full_name, tags, normalized.start, normalized.step, values).ending(normalized.end);
     result.x_files_factor = x_files_factor;
     Ok(vec![result])
+}
+
+/// The tags that all series have with the same value.
+fn common_tags<'s>(series: impl IntoIterator<Item = &'s Series>) -> Arc<Tags> {
+    let mut series = series.into_iter();
+    let mut tags = series.next().map(|s| s.tags.clone()).unwrap_or_default();
+    for other in series {
+        if !Arc::ptr_eq(&other.tags, &tags) && other.tags != tags {
+            Arc::make_mut(&mut tags).intersect(&other.tags);
+        }
+    }
+    tags
+}
+
+/// A new series over all that was normalized, with the xFilesFactor in force.
+pub(super) fn result(call: &Call<'_>, normalized: &Normalized<'_>, name: String, values: Vec<f64>) -> Series {
+    let mut series = Series::new(name, normalized.start, normalized.step, values).ending(normalized.end);
+    series.x_files_factor = call.state.x_files_factor;
+    series
+}
+
+fn count_series(call: &mut Call<'_>) -> Result<Vec<Series>, EvalError> {
+    if !call.has_series(&COUNTED) {
+        // Three points, as a constant line has them.
+        let (from, until) = (call.range.from(), call.range.until());
+        let step = Step::new((until - from) / 2)
+            .ok_or_else(|| EvalError::new("the range is too short, or too long, for a line of three points"))?;
+        let mut line = Series::new("0", from, step, vec![0.0; 3]).ending(until);
+        line.path_expression = "countSeries()".into();
+        line.x_files_factor = call.state.x_files_factor;
+        return Ok(vec![line]);
+    }
+    let series = call.series(&COUNTED);
+    let Some(normalized) = Normalized::new(&series)? else { return Ok(Vec::new()) };
+    let name = format!("countSeries({})", path_expressions(&series));
+    let values = vec![series.len() as f64; columns::width(&normalized.rows)];
+    Ok(vec![result(call, &normalized, name, values)])
+}
+
+fn percentile_of_series(call: &mut Call<'_>) -> Result<Vec<Series>, EvalError> {
+    let series = call.series(&SERIES);
+    let (percent, interpolate) = (call.args.get(&PERCENT), call.args.get(&INTERPOLATE));
+    if percent.is_nan() || percent <= 0.0 {
+        return Err(EvalError::argument(&PERCENT, format!("{} is not greater than 0", format_g(percent))));
+    }
+    let Some(normalized) = Normalized::new(&series)? else { return Ok(Vec::new()) };
+    let name = format!("percentileOfSeries({},{})", series[0].path_expression, format_g(percent));
+    let values = columns::percentile(&normalized.rows, percent, interpolate);
+    Ok(vec![result(call, &normalized, name, values)])
 }

@@ -6,6 +6,7 @@
 //! evaluator both ask, so that what is fetched and what is looked up cannot differ.
 
 mod call;
+mod columns;
 mod names;
 mod normalize;
 mod params;
@@ -30,7 +31,7 @@ macro_rules! families {
         const FAMILIES: &[&[Function]] = &[$($family::FUNCTIONS),*];
     };
 }
-families! { alias, combine, transform }
+families! { alias, combine, groups, lists, percent, transform }
 
 /// One function of the target language.
 pub struct Function {

@@ -1,9 +1,9 @@
-//! Bringing several series to one step, and the arithmetic of columns.
+//! Bringing several series to one step.
 
 use std::borrow::Cow;
 
-use super::EvalError;
-use crate::series::{Aggregation, Series, Step, enough};
+use super::{EvalError, columns};
+use crate::series::{Aggregation, Series, Step};
 
 /// Series brought to one step: row `i` holds the points of series `i`.
 ///
@@ -29,37 +29,64 @@ impl<'a> Normalized<'a> {
     where
         I: IntoIterator<Item = &'a Series> + Clone,
     {
-        let mut steps = series.clone().into_iter().map(|s| s.step().seconds());
-        let Some(first) = steps.next() else { return Ok(None) };
-        let step = steps.try_fold(first, least_common_multiple).and_then(Step::new);
-        let step = step.ok_or_else(|| EvalError::new("the steps of the series have no usable common multiple"))?;
-        let rows = series.clone().into_iter().map(|s| consolidated_to(s, step)).collect();
-        let start = series.clone().into_iter().map(Series::start).min().unwrap_or_default();
-        let end = series.into_iter().map(Series::end).max().unwrap_or_default();
-        let end = end - (end - start).rem_euclid(step.seconds());
-        Ok(Some(Self { rows, start, end, step }))
-    }
-
-    /// Number of points of the longest row.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.rows.iter().map(|r| r.len()).max().unwrap_or(0)
+        let Some(frame) = Frame::of(series.clone())? else { return Ok(None) };
+        let rows = series.into_iter().map(|s| consolidated_to(s, frame.step)).collect();
+        Ok(Some(Self { rows, start: frame.start, end: frame.end, step: frame.step }))
     }
 
     /// Each column reduced to one value; absent where fewer than `x_files_factor` of the series are known.
     #[must_use]
     pub fn reduce(&self, function: Aggregation, x_files_factor: f64) -> Vec<f64> {
-        let len = self.len();
-        let mut column = Vec::with_capacity(self.rows.len());
-        let mut out = Vec::with_capacity(len);
-        for i in 0..len {
-            column.clear();
-            column.extend(self.rows.iter().map(|r| r.get(i).copied().unwrap_or(f64::NAN)));
-            let known = column.iter().filter(|v| !v.is_nan()).count();
-            let value = if enough(known, column.len(), x_files_factor) { function.apply(&column) } else { f64::NAN };
-            out.push(value);
+        columns::reduce(&self.rows, function, x_files_factor)
+    }
+
+    /// Start, end and step alone.
+    #[must_use]
+    pub fn frame(&self) -> Frame {
+        Frame { start: self.start, end: self.end, step: self.step }
+    }
+}
+
+/// Start, end and step that several series have together; see [`Normalized`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    /// The earliest start.
+    pub start: i64,
+    /// The latest end, cut to whole steps from the start.
+    pub end: i64,
+    /// The least common multiple of the steps.
+    pub step: Step,
+}
+
+impl Frame {
+    /// That of one series.
+    #[must_use]
+    pub fn alone(series: &Series) -> Self {
+        Self { start: series.start(), end: series.end(), step: series.step() }
+    }
+
+    /// `None` when there is no series.
+    ///
+    /// # Errors
+    /// The common step is longer than a step can be.
+    pub fn of<'a, I>(series: I) -> Result<Option<Self>, EvalError>
+    where
+        I: IntoIterator<Item = &'a Series>,
+    {
+        let mut series = series.into_iter();
+        let Some(first) = series.next() else { return Ok(None) };
+        let mut frame = Self::alone(first);
+        for s in series {
+            frame.start = frame.start.min(s.start());
+            frame.end = frame.end.max(s.end());
+            if s.step() != frame.step {
+                let common = least_common_multiple(frame.step.seconds(), s.step().seconds()).and_then(Step::new);
+                frame.step =
+                    common.ok_or_else(|| EvalError::new("the steps of the series have no usable common multiple"))?;
+            }
         }
-        out
+        frame.end -= (frame.end - frame.start).rem_euclid(frame.step.seconds());
+        Ok(Some(frame))
     }
 }
 
