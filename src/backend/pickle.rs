@@ -97,7 +97,7 @@ pub fn write_find(nodes: &[FoundNode]) -> Vec<u8> {
         .map(|n| FindRow {
             path: &n.path,
             is_leaf: n.leaf,
-            intervals: n.leaf.then_some([n.interval.unwrap_or(ALWAYS)]),
+            intervals: n.leaf.then(|| vec![n.interval.unwrap_or(ALWAYS)]),
         })
         .collect();
     write(&rows)
@@ -130,7 +130,7 @@ struct FindRow<'a> {
     path: &'a str,
     is_leaf: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    intervals: Option<[(i64, i64); 1]>,
+    intervals: Option<Vec<(i64, i64)>>,
 }
 
 /// Points with `None` for those that are absent.

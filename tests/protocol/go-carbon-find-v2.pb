@@ -1,0 +1,4 @@
+
+dual.*
+	dual.node
+	dual.node

@@ -1,0 +1,5 @@
+
+$
+dual.*
+	dual.node
+	dual.node
