@@ -174,3 +174,39 @@ fn odd_headers_give_small_answers() {
         file.update_many(&[(now, 1.0), (now - 1000, 2.0), (5, 1.0)], now).expect("updated");
     }
 }
+
+proptest::proptest! {
+    /// Whatever a header says, a file is refused or gives no more points than it has.
+    #[test]
+    fn no_header_can_do_harm(
+        words in proptest::collection::vec((0..13_usize, proptest::prelude::any::<u32>(), 0..3_usize), 1..5),
+        from in proptest::prelude::any::<i64>(),
+        length in 1..i64::MAX,
+        now in proptest::prelude::any::<i64>(),
+        near in proptest::prelude::any::<bool>(),
+    ) {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let path = scratch.path().join("x.wsp");
+        let mut bytes = fs::read(folder().join("average.wsp")).expect("readable");
+        for (word, value, kind) in words {
+            // Small numbers come nearer to what is valid.
+            let value: u32 = [value, value % 1000, value % 8][kind];
+            bytes[word * 4..word * 4 + 4].copy_from_slice(&value.to_be_bytes());
+        }
+        fs::write(&path, bytes).expect("written");
+        if let Ok(mut file) = WhisperFile::open_for_update(&path) {
+            let (from, length, now) = if near {
+                let now = 1_700_000_000 + now % 10_000;
+                (now - from.rem_euclid(10_000), length % 10_000 + 1, now)
+            } else {
+                (from, length, now)
+            };
+            if let Some(range) = TimeRange::new(from, from.saturating_add(length)) {
+                let points = file.fetch(range, now).expect("fetched");
+                proptest::prop_assert!(points.is_none_or(|p| p.values.len() <= 70));
+            }
+            // A time that a file cannot hold is an error.
+            let _ = file.update_many(&[(now, 1.0), (now.saturating_sub(100), 2.0)], now);
+        }
+    }
+}

@@ -1,9 +1,10 @@
 //! Embedded stores: series in memory, whisper files, and the generator of demo data.
 //!
-//! A store here is an ordinary [`crate::backend::Backend`] that needs no network. It finds names in its own tree
-//! ([`names`]), answers tag queries from its own index ([`TagIndex`]) and knows nothing of functions. Invariant:
-//! answers are sorted by name and hold a name once.
+//! A store here is an ordinary [`crate::backend::Backend`] that needs no network. It finds names in its own tree,
+//! answers tag queries from its own index ([`TagIndex`]) and knows nothing of functions. Invariant: answers are sorted
+//! by name and hold a name once.
 
+mod demo;
 mod memory;
 mod names;
 mod tag_index;
@@ -11,6 +12,7 @@ mod tree;
 mod whisper;
 mod whisper_store;
 
+pub use demo::{DEMO_PARTS, write_demo};
 pub use memory::MemoryStore;
 pub use tag_index::{TagIndex, TagIndexError};
 pub use whisper::{Archive, Points, RollUp, WhisperError, WhisperFile};

@@ -167,7 +167,7 @@ fn places(name: &str) -> Vec<String> {
 }
 
 /// The file, below the root, of a place.
-fn file_of(place: &str) -> Option<PathBuf> {
+pub(super) fn file_of(place: &str) -> Option<PathBuf> {
     let mut path = relative(place)?.into_os_string();
     path.push(".wsp");
     Some(path.into())

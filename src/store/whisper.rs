@@ -341,7 +341,8 @@ impl Header {
     /// The archive for a range with its position, and the part of the range that it can answer.
     fn choose(&self, range: TimeRange, now: i64) -> Option<(u64, Archive, i64, i64)> {
         let oldest = now.saturating_sub(self.max_retention);
-        if range.from() > now || range.until() < oldest {
+        // Times in a file have 32 bits.
+        if now < 0 || range.from() > i64::from(u32::MAX) || range.from() > now || range.until() < oldest {
             return None;
         }
         let (from, until) = (range.from().max(oldest), range.until().min(now));
