@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::ask::Question;
 use super::{ByGroup, Federation, FetchError, GroupKind, GroupState, Inner};
-use crate::backend::{Backend, BackendError, FindQuery, Finder, FoundNode, Scope, TagLimits, TagSource};
+use crate::backend::{Backend, BackendError, FindQuery, Finder, FoundNode, Scope, TagEditor, TagLimits, TagSource};
 
 /// An answer with the failures of backends that could have added to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -255,7 +255,42 @@ impl Federation {
         };
         Ok(self.look_up(question, |_| true).await?.map(|lists| limited(united(lists), limits)))
     }
+
+    /// Adds a series to the tag index of the first backend that lets clients do that (see [`TagEditor::tag_series`]).
+    /// `None` when there is no such backend.
+    ///
+    /// # Errors
+    /// As of that backend.
+    pub async fn tag_series(&self, name: &str, scope: &Scope) -> Option<Result<String, BackendError>> {
+        self.edit(name, scope, |editor, name, scope| editor.tag_series(name, scope)).await
+    }
+
+    /// Takes a series out of that tag index (see [`TagEditor::del_series`]). `None` when there is none.
+    ///
+    /// # Errors
+    /// As of that backend.
+    pub async fn del_series(&self, name: &str, scope: &Scope) -> Option<Result<(), BackendError>> {
+        self.edit(name, scope, |editor, name, scope| editor.del_series(name, scope)).await
+    }
+
+    async fn edit<T: Send + 'static>(
+        &self,
+        name: &str,
+        scope: &Scope,
+        edit: Edit<T>,
+    ) -> Option<Result<T, BackendError>> {
+        let (_, backend, _) = self.backends().find(|(_, backend, _)| backend.tag_editor().is_some())?;
+        let (backend, name, scope) = (backend.clone(), name.to_owned(), scope.clone());
+        self.run(move |_| async move {
+            let edited = edit(backend.tag_editor()?, &name, &scope);
+            let timeout = |_| Err(BackendError::Timeout { backend: backend.id().clone() });
+            Some(tokio::time::timeout_at(scope.deadline, edited).await.unwrap_or_else(timeout))
+        })
+        .await
+    }
 }
+
+type Edit<T> = for<'a> fn(&'a dyn TagEditor, &'a str, &'a Scope) -> Asked<'a, T>;
 
 /// The lists as one: sorted, each entry once.
 fn united<T: Ord>(lists: Vec<Vec<T>>) -> Vec<T> {

@@ -434,8 +434,8 @@ impl Federation {
         self.inner.groups.iter().chain(&self.inner.events).flat_map(members)
     }
 
-    /// Fetches the selectors: what became of each, in their order. Every backend gets one call with all selectors
-    /// that it can answer. A selector that nobody can answer (there is no event source, no backend has tags) is
+    /// Fetches the selectors, which should be distinct: what became of each, in their order. Every backend gets one
+    /// call with all selectors that it can answer. A selector that nobody can answer (there is no event source, no backend has tags) is
     /// empty.
     ///
     /// # Errors

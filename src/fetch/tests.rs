@@ -451,3 +451,16 @@ async fn a_wrong_question_is_nobodys_failure() {
     let failed: Vec<u64> = federation.backends().map(|(_, _, stats)| stats.failures.get()).collect();
     assert_eq!(failed, [0, 1]);
 }
+
+#[tokio::test]
+async fn edits_go_to_the_first_editor() {
+    let plain = Arc::new(Fake::with("plain", &[]));
+    let a = Arc::new(Fake::with("a", &[]).tagged());
+    let b = Arc::new(Fake::with("b", &[]).tagged());
+    let federation = shards(&[&plain, &a, &b]);
+    assert_eq!(federation.tag_series("x;k=v", &scope()).await, Some(Ok("x;k=v".to_owned())));
+    assert_eq!(federation.del_series("x;k=v", &scope()).await, Some(Ok(())));
+    assert_eq!(a.calls(), [["tag x;k=v"], ["delete x;k=v"]]);
+    assert!(b.calls().is_empty());
+    assert_eq!(shards(&[&plain]).tag_series("x;k=v", &scope()).await, None);
+}
