@@ -10,15 +10,18 @@ mod columns;
 mod names;
 mod normalize;
 mod params;
+mod python_format;
+mod python_regex;
 mod value;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 pub use call::{Args, Call, EvalError, Input, InputArgument, Inputs, Request, State};
+pub use legend::UnitSystem;
 pub use params::{
     AggOrSeriesFunc, Any, Argument, Date, IntOrInf, Interval, Kind, Literal, Node, NodeOrTag, Param, Parameter,
-    SeriesList, SeriesLists, Tag, Window,
+    SeriesList, SeriesLists, Statistic, Tag, Window,
 };
 pub use value::Value;
 
@@ -31,7 +34,7 @@ macro_rules! families {
         const FAMILIES: &[&[Function]] = &[$($family::FUNCTIONS),*];
     };
 }
-families! { alias, combine, groups, lists, percent, transform }
+families! { alias, combine, drawing, filter, groups, legend, lists, percent, sort, transform }
 
 /// One function of the target language.
 pub struct Function {

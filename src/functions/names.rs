@@ -116,6 +116,17 @@ pub(crate) fn first_path(expression: &str) -> Option<&str> {
     if path.is_empty() || number() { None } else { Some(path) }
 }
 
+/// First and last (exclusive) index of Python's `[start:stop]` of a list: negative ones count from its end, those
+/// beyond are cut.
+pub(crate) fn slice(len: usize, start: i64, stop: i64) -> (usize, usize) {
+    let index = |at: i64| {
+        let at = if at < 0 { at.saturating_add(len as i64) } else { at };
+        usize::try_from(at).unwrap_or(0).min(len)
+    };
+    let (start, stop) = (index(start), index(stop));
+    (start, stop.max(start))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

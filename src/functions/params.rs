@@ -463,6 +463,20 @@ impl Argument for Aggregation {
     }
 }
 
+/// Name of an aggregation function in its present spelling: `sum`, not `sumSeries`. The functions that reduce each
+/// series to a number know no other.
+pub struct Statistic(pub Aggregation);
+impl Argument for Statistic {
+    const KIND: Kind = Kind::AggFunc;
+    fn read(value: &Value) -> Result<Self, String> {
+        let text = value.as_text().ok_or_else(|| not_an_aggregation(value))?;
+        Aggregation::by_name(text).map(Self).ok_or_else(|| not_an_aggregation(value))
+    }
+    fn options() -> Vec<Literal> {
+        Aggregation::options()
+    }
+}
+
 /// Name of an aggregation function, or of a function that combines series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AggOrSeriesFunc(pub Arc<str>);
