@@ -609,6 +609,26 @@ async fn a_cancelled_probe_tells_nothing() {
 }
 
 #[tokio::test]
+async fn one_bad_question_does_not_make_it_rest() {
+    let all = Arc::new(tokio::sync::Barrier::new(5));
+    let server = Server::start(move |_| {
+        let all = all.clone();
+        async move {
+            all.wait().await;
+            Reply::Full(500, vec![], vec![])
+        }
+    })
+    .await;
+    let backend = server.backend();
+    let selectors: Vec<Selector> = (0..5).map(|from| selector("a.*", from, 100)).collect();
+    for expected in [false, false, true] {
+        let answers = backend.fetch(&selectors, &scope()).await;
+        assert!(answers.iter().all(|a| matches!(a, Err(BackendError::Refused { .. }))));
+        assert_eq!(backend.stats().resting, expected);
+    }
+}
+
+#[tokio::test]
 async fn a_wrong_request_is_not_a_sick_backend() {
     let server = Server::saying(Reply::Full(400, vec![], b"no".to_vec())).await;
     let backend = server.backend();

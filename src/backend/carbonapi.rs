@@ -101,7 +101,7 @@ pub mod v2 {
             let mut values = series.values;
             if !series.is_absent.is_empty() {
                 if series.is_absent.len() != values.len() {
-                    return Err(CodecError::garbled("a series has as many points as it says for some only"));
+                    return Err(CodecError::garbled("a series has not as many marks of absence as points"));
                 }
                 for (value, absent) in values.iter_mut().zip(&series.is_absent) {
                     if *absent {
@@ -430,9 +430,25 @@ pub fn write_list<T: AsRef<str>>(names: &[T]) -> Vec<u8> {
     write_pieces(1, names.iter().map(|n| n.as_ref().as_bytes()))
 }
 
+/// Reads a whole message: a request, where this server is asked.
+///
+/// # Errors
+/// Truncated input, another format.
+pub fn read<M: Message + Default>(body: &[u8]) -> Result<M, CodecError> {
+    M::decode(body).map_err(garbled)
+}
+
+/// Writes a whole message.
+#[must_use]
+pub fn write<M: Message>(message: &M) -> Vec<u8> {
+    message.encode_to_vec()
+}
+
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 fn garbled(error: prost::DecodeError) -> CodecError {
-    CodecError::garbled(format!("it is not the expected protobuf message: {error}"))
+    let text = error.to_string();
+    let reason = text.strip_prefix("failed to decode Protobuf message: ").unwrap_or(&text);
+    CodecError::garbled(format!("it is not the expected protobuf message: {reason}"))
 }
 
 /// The bytes of each field `tag` of a message; other fields are skipped.

@@ -265,6 +265,10 @@ impl<'a> Reader<'a> {
         match self.head()? {
             Head::Array(n) => {
                 let rows = n as usize;
+                // Each row takes a byte at least.
+                if rows > self.input.left() {
+                    return Err(Cursor::truncated());
+                }
                 self.limits.check_entries(rows)?;
                 Ok(rows)
             }

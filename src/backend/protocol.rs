@@ -55,8 +55,9 @@ impl WireRequest {
     }
 }
 
-/// The longest URL that is sent, in bytes: servers refuse longer ones.
-const MAX_URL: usize = 8 * 1024;
+/// The longest path with parameters that is sent, in bytes. Servers take 8 KB, but gunicorn, which graphite-web
+/// usually runs on, refuses request lines over 4,094 bytes unless told otherwise; the rest is for the URL's own path.
+const MAX_URL: usize = 3_900;
 
 /// The longest form that is sent to a Graphite, in bytes: Django refuses 2.5 MB.
 const MAX_FORM: usize = 2_000_000;
@@ -420,7 +421,13 @@ fn distribute(asked: &[Selector], answer: &[Answered]) -> Result<Vec<Vec<Series>
         }
     }
 
-    // The others by their names.
+    // The others by their names. A backend that knows no echo answers a series for each pattern it matches; that is
+    // the same as once, because here all patterns are compared.
+    let once = |indexes: &mut Vec<usize>| {
+        let mut seen = HashSet::new();
+        indexes.retain(|index| seen.insert((&*answer[*index].name, answer[*index].asked)));
+    };
+    once(&mut by_name);
     if !by_name.is_empty() {
         let names = NameIndex::new(patterns.iter().map(|(pattern, places)| (*pattern, places)));
         for index in by_name {
@@ -435,6 +442,7 @@ fn distribute(asked: &[Selector], answer: &[Answered]) -> Result<Vec<Vec<Series>
     let empty = |places: &&Vec<usize>| places.iter().all(|p| given.series[*p].is_empty());
     let unanswered: Vec<(&str, &Vec<usize>)> =
         patterns.iter().filter(|(_, places)| empty(places)).map(|(pattern, places)| (*pattern, places)).collect();
+    once(&mut by_echo);
     by_echo.retain(|index| given.range_is_sure(&answer[*index]));
     if !by_echo.is_empty() && !unanswered.is_empty() {
         let names = NameIndex::new(unanswered.into_iter());
@@ -552,14 +560,10 @@ impl<'a> NameIndex<'a> {
         index
     }
 
-    /// Where the patterns that match this name were asked for.
+    /// Where the patterns that match this name were asked for; one that matches in two ways may come twice.
     fn matching(&self, name: &str) -> Vec<&'a [usize]> {
         let mut found: Vec<&'a [usize]> = Vec::new();
-        let mut add = |places: &'a Vec<usize>| {
-            if !found.iter().any(|f| std::ptr::eq(*f, places.as_slice())) {
-                found.push(places);
-            }
-        };
+        let mut add = |places: &'a Vec<usize>| found.push(places);
         self.literal.get(name).into_iter().flatten().copied().for_each(&mut add);
         if !self.globs.is_empty() || !self.deep.is_empty() {
             let nodes: Vec<&str> = name.split('.').collect();

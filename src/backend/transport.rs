@@ -273,7 +273,7 @@ impl HttpBackend {
             }
         };
         let decoded = self.decode(body, decode).await;
-        let health = if matches!(decoded, Err(BackendError::Garbled { .. })) { Health::Failing } else { Health::Well };
+        let health = if matches!(decoded, Err(BackendError::Garbled { .. })) { Health::Wrong } else { Health::Well };
         if attempt.end(health) {
             tracing::warn!("{} sends answers that cannot be read; it rests", self.settings.id);
         }
@@ -355,8 +355,16 @@ impl HttpBackend {
 
     async fn refused(&self, response: Response) -> (BackendError, Health) {
         let status = response.status();
-        // It lives if it says that the request is wrong.
-        let failing = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+        let health = match status {
+            StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT => Health::Failing,
+            // An error of its own may come from this one request.
+            _ if status.is_server_error() => Health::Wrong,
+            // It lives if it says that the request is wrong.
+            _ => Health::Well,
+        };
         let mut start = BytesMut::new();
         let mut stream = response.bytes_stream();
         while start.len() < 1000
@@ -374,7 +382,6 @@ impl HttpBackend {
                 format!("{status}: {}", shown.collect::<String>())
             }
         };
-        let health = if failing { Health::Failing } else { Health::Well };
         (BackendError::Refused { backend: self.settings.id.clone(), reason }, health)
     }
 
@@ -608,7 +615,10 @@ fn innermost(error: &reqwest::Error) -> String {
 enum Health {
     /// It answered.
     Well,
-    /// It did not, or with an error.
+    /// It answered, but with an error of its own or with something that cannot be read. That may be for what is
+    /// asked, so several such answers at a time (to the ranges of one client's request) count as one.
+    Wrong,
+    /// It did not answer, or said that it cannot.
     Failing,
     /// There is nobody: no need to fail more often before it rests.
     Gone,
@@ -624,8 +634,8 @@ struct Breaker {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Requests go through.
-    Working { failures: u32 },
+    /// Requests go through. After so many failures in a row, of which this was the last.
+    Working { failures: u32, last: Option<Instant> },
     /// None does until then.
     Resting { until: Instant },
     /// One is on its way, to see.
@@ -634,7 +644,7 @@ enum State {
 
 impl Breaker {
     fn new(failures_before_rest: u32, retry_delay: Duration) -> Self {
-        let state = Mutex::new(State::Working { failures: 0 });
+        let state = Mutex::new(State::Working { failures: 0, last: None });
         Self { failures_before_rest: failures_before_rest.max(1), retry_delay, state }
     }
 
@@ -666,7 +676,7 @@ impl Breaker {
             }
             State::Resting { .. } | State::Probing => return None,
         };
-        Some(Attempt { breaker: self, probe, ended: false })
+        Some(Attempt { breaker: self, probe, began: Instant::now(), ended: false })
     }
 }
 
@@ -674,6 +684,7 @@ impl Breaker {
 struct Attempt<'a> {
     breaker: &'a Breaker,
     probe: bool,
+    began: Instant,
     ended: bool,
 }
 
@@ -688,14 +699,16 @@ impl Attempt<'_> {
             // Requests that were on their way before it began to rest do not make it rest longer.
             (State::Resting { .. }, _) => return false,
             (State::Probing, _) if !self.probe => return false,
-            (State::Working { failures }, Health::Failing) => failures + 1,
+            (State::Working { last: Some(last), .. }, Health::Wrong) if self.began <= last => return false,
+            (State::Working { failures, .. }, Health::Wrong | Health::Failing) => failures + 1,
             (State::Working { .. } | State::Probing, _) => breaker.failures_before_rest,
         };
+        let now = Instant::now();
         let rests = failures >= breaker.failures_before_rest;
         *state = if rests {
-            State::Resting { until: Instant::now() + breaker.retry_delay }
+            State::Resting { until: now + breaker.retry_delay }
         } else {
-            State::Working { failures }
+            State::Working { failures, last: (failures > 0).then_some(now) }
         };
         rests
     }
