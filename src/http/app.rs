@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use crate::backend::protocol::{self, Bulk};
 use crate::backend::transport::{HttpBackend, HttpSettings, SettingsError};
 use crate::backend::{Backend, BackendId, Scope};
+use crate::cache::{Bounds, CachedBackend, LookupCache, ResponseCache, SeriesCache};
 use crate::config::{Config, GroupKind, GroupSettings};
 use crate::fetch::{self, Federation, Group, Order};
 use crate::plan::StepMemory;
@@ -18,6 +19,7 @@ use crate::render::Renderer;
 pub struct App {
     config: Config,
     renderer: Renderer,
+    responses: ResponseCache,
 }
 
 /// Why it cannot be put together.
@@ -50,7 +52,12 @@ impl App {
     /// # Errors
     /// See [`BuildError`].
     pub fn build(config: Config) -> Result<Self, BuildError> {
-        let groups = config.groups.iter().map(group).collect::<Result<Vec<_>, _>>()?;
+        let cache = &config.cache;
+        let series = Arc::new(SeriesCache::new(Bounds { bytes: cache.series_size, ttl: cache.series_ttl }));
+        let lookups = Arc::new(LookupCache::new(Bounds { bytes: cache.find_size, ttl: cache.find_ttl }));
+        let cached =
+            |backend| -> Arc<dyn Backend> { Arc::new(CachedBackend::new(backend, series.clone(), lookups.clone())) };
+        let groups = config.groups.iter().map(|settings| group(settings, &cached)).collect::<Result<Vec<_>, _>>()?;
         Self::with_groups(config, groups)
     }
 
@@ -66,7 +73,8 @@ impl App {
         let federation = Arc::new(Federation::new(groups, None, threads)?);
         let memory = (config.cache.step_size > 0).then(|| Arc::new(StepMemory::new(config.cache.step_size)));
         let renderer = Renderer::new(federation, memory, config.limits.fetched, config.limits.targets);
-        Ok(Self { config, renderer })
+        let responses = ResponseCache::new(config.cache.response_size);
+        Ok(Self { config, renderer, responses })
     }
 
     /// The configuration.
@@ -79,6 +87,12 @@ impl App {
     #[must_use]
     pub fn renderer(&self) -> &Renderer {
         &self.renderer
+    }
+
+    /// Finished answers.
+    #[must_use]
+    pub fn responses(&self) -> &ResponseCache {
+        &self.responses
     }
 
     /// The backends.
@@ -94,7 +108,7 @@ impl App {
     }
 }
 
-fn group(settings: &GroupSettings) -> Result<Group, BuildError> {
+fn group(settings: &GroupSettings, cached: &dyn Fn(Arc<dyn Backend>) -> Arc<dyn Backend>) -> Result<Group, BuildError> {
     let mut backends: Vec<Arc<dyn Backend>> = Vec::new();
     for url in &settings.urls {
         let bulk = Bulk { patterns: settings.patterns_per_request, post: settings.post };
@@ -111,7 +125,7 @@ fn group(settings: &GroupSettings) -> Result<Group, BuildError> {
         http.retry_delay = settings.retry_delay;
         let backend = HttpBackend::new(http, protocol)
             .map_err(|error| BuildError::Backend { group: settings.name.clone(), error })?;
-        backends.push(Arc::new(backend));
+        backends.push(cached(Arc::new(backend)));
     }
     let kind = match settings.kind {
         GroupKind::Shards => fetch::GroupKind::Shards,

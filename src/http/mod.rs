@@ -1,6 +1,8 @@
 //! HTTP: routes, parameters, errors to statuses. The only module that knows actix.
 
 mod app;
+mod context;
+mod outer;
 mod params;
 mod problem;
 mod render;
@@ -8,7 +10,7 @@ mod render;
 use std::io;
 use std::net::TcpListener;
 
-use actix_web::{HttpResponse, HttpServer, web};
+use actix_web::{HttpResponse, HttpServer, middleware, web};
 
 pub use app::{App, BuildError};
 pub use params::Params;
@@ -18,6 +20,7 @@ pub use problem::Problem;
 pub fn routes(app: web::Data<App>) -> impl FnOnce(&mut web::ServiceConfig) {
     move |service| {
         service.app_data(web::PayloadConfig::new(app.config().limits.body));
+        service.app_data(web::FormConfig::default().limit(app.config().limits.body));
         service.app_data(app);
         for path in ["/render", "/render/"] {
             service.service(
@@ -37,7 +40,14 @@ pub fn serve(app: App, listener: TcpListener) -> io::Result<()> {
     let threads = app.config().http_threads;
     let app = web::Data::new(app);
     actix_web::rt::System::new().block_on(async move {
-        let mut server = HttpServer::new(move || actix_web::App::new().configure(routes(app.clone())));
+        let make = move || {
+            actix_web::App::new()
+                .wrap(outer::cors(&app))
+                .wrap(middleware::from_fn(outer::outer))
+                .configure(routes(app.clone()))
+        };
+        // A client that hangs up ends its request: nobody reads the answer.
+        let mut server = HttpServer::new(make).h1_allow_half_closed(false);
         if threads > 0 {
             server = server.workers(threads);
         }

@@ -1,56 +1,105 @@
 //! `/render`.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, EXPIRES, HeaderName, HeaderValue};
+use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, web};
 
+use super::context::Context;
 use super::{App, Params, Problem};
+use crate::backend::BackendError;
+use crate::cache::{CachedResponse, ResponseKey};
 use crate::clock::{Now, TimeBounds, TimeZone};
-use crate::encode::{self, Callback, DataFormat, DataOptions, Format, JsonOptions};
+use crate::encode::compression::compressed;
+use crate::encode::{self, Callback, DataFormat, DataOptions, Format, ImageFormat, JsonOptions};
 use crate::functions::Request;
 use crate::render::{RenderRequest, Rendered};
 
 /// Says that backends failed and something may be missing: their number and what they said.
 pub(super) const PARTIAL: HeaderName = HeaderName::from_static("x-plumbago-partial");
 
+/// What the parameters ask for, read and checked.
+struct Question {
+    targets: Vec<String>,
+    overrides: Vec<(String, String)>,
+    format: DataFormat,
+    callback: Option<Callback>,
+    zone: TimeZone,
+    bounds: TimeBounds,
+    x_files_factor: f64,
+    max_data_points: Option<NonZeroU64>,
+    no_null_points: bool,
+    pretty: bool,
+    /// Zero: neither looked up in the response cache nor kept there.
+    cache_for: Duration,
+}
+
 /// `/render`, GET and POST.
 pub(super) async fn render(http: HttpRequest, body: web::Bytes, app: web::Data<App>) -> Result<HttpResponse, Problem> {
     let params = Params::read(http.query_string(), &body);
-    let format = format(&params);
-    let callback =
-        params.get("jsonp").map(Callback::new).transpose().map_err(|e| Problem::bad_request(e.to_string()))?;
-    let Format::Data(format) = format else {
-        return Err(Problem::new(StatusCode::NOT_IMPLEMENTED, "pictures are not made yet; ask for format=json"));
-    };
-    let zone = zone(&params, &app);
-    let request = request(&params, &app, zone.clone())?;
-    let range = request.request.range;
-    let Rendered { series, failures, .. } = app.renderer().render(request).await?;
-    let json = JsonOptions {
-        max_data_points: params.get("maxDataPoints").and_then(encode::max_data_points),
-        no_null_points: params.has("noNullPoints"),
-        pretty: params.get("pretty").is_some_and(|p| !p.is_empty()),
-    };
-    let encoded = web::block(move || {
-        let options = DataOptions { json, zone: &zone, callback: callback.as_ref(), range };
-        encode::data(format, &series, options)
-    });
-    let (bytes, content_type) =
-        encoded.await.map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
-    let mut response = HttpResponse::Ok().body(bytes);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    if !failures.is_empty() {
-        headers.insert(PARTIAL, partial(&failures));
+    let context = context(&http, &app);
+    let clock = Now::read();
+    let question = Question::read(&params, &app, clock)?;
+    let accept = app.config().http.compress.then(|| accepted(&http)).flatten();
+    let key = key(&params, &context, accept.as_deref());
+    if !question.cache_for.is_zero()
+        && let Some(kept) = app.responses().get(&key, clock)
+    {
+        return Ok(answer(&kept, question.cache_for, &[]));
     }
-    Ok(response)
+    let cache_for = question.cache_for;
+    let Rendered { series, failures, .. } = app.renderer().render(question.request(&app, &context)).await?;
+    let encoded = web::block(move || {
+        let json = JsonOptions {
+            max_data_points: question.max_data_points,
+            no_null_points: question.no_null_points,
+            pretty: question.pretty,
+        };
+        let range = question.bounds.range();
+        let options = DataOptions { json, zone: &question.zone, callback: question.callback.as_ref(), range };
+        let (body, content_type) = encode::data(question.format, &series, options);
+        let smaller = accept.and_then(|accept| compressed(&body, &accept));
+        let (body, encoding) = match smaller {
+            Some((coding, smaller)) => (smaller, Some(coding.name())),
+            None => (body, None),
+        };
+        CachedResponse { body: body.into(), content_type: content_type.into(), encoding }
+    });
+    let response = encoded.await.map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
+    let response = Arc::new(response);
+    if failures.is_empty() && !cache_for.is_zero() {
+        app.responses().insert(key, response.clone(), clock, cache_for);
+    }
+    Ok(answer(&response, if failures.is_empty() { cache_for } else { Duration::ZERO }, &failures))
+}
+
+fn answer(response: &CachedResponse, cache_for: Duration, failures: &[BackendError]) -> HttpResponse {
+    let mut http = HttpResponse::Ok().body(response.body.clone());
+    let headers = http.headers_mut();
+    if let Ok(content_type) = HeaderValue::from_str(&response.content_type) {
+        headers.insert(CONTENT_TYPE, content_type);
+    }
+    if let Some(encoding) = response.encoding {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
+    }
+    if cache_for.is_zero() {
+        let never = HeaderValue::from_static("max-age=0, no-cache, no-store, must-revalidate, private");
+        headers.insert(CACHE_CONTROL, never);
+        headers.insert(EXPIRES, HeaderValue::from_static("0"));
+    } else if let Ok(value) = HeaderValue::from_str(&format!("max-age={}", cache_for.as_secs())) {
+        headers.insert(CACHE_CONTROL, value);
+    }
+    if !failures.is_empty() {
+        headers.insert(PARTIAL, partial(failures));
+    }
+    http
 }
 
 /// The text of [`PARTIAL`]: printable ASCII, bounded.
-pub(super) fn partial<E: ToString>(failures: &[E]) -> HeaderValue {
+pub(super) fn partial(failures: &[BackendError]) -> HeaderValue {
     let said: Vec<String> = failures.iter().map(ToString::to_string).collect();
     let text = format!("{} failed: {}", failures.len(), said.join("; "));
     let clean: String =
@@ -58,12 +107,103 @@ pub(super) fn partial<E: ToString>(failures: &[E]) -> HeaderValue {
     HeaderValue::from_str(&clean).unwrap_or(HeaderValue::from_static("backends failed"))
 }
 
+/// The context that the outer layer made.
+pub(super) fn context(http: &HttpRequest, app: &App) -> Arc<Context> {
+    let made = http.extensions().get::<Arc<Context>>().cloned();
+    made.unwrap_or_else(|| Arc::new(Context::of(http, app)))
+}
+
+fn accepted(http: &HttpRequest) -> Option<String> {
+    let value = http.headers().get(actix_web::http::header::ACCEPT_ENCODING)?;
+    value.to_str().ok().map(str::to_owned)
+}
+
+/// All that the bytes of an answer depend on. Parameters stand as they were sent: a relative time means another range
+/// each second, but an answer may be as old as its time to live.
+fn key(params: &Params, context: &Context, accept: Option<&str>) -> ResponseKey {
+    let mut key = ResponseKey::of("render").field("accept-encoding", accept.unwrap_or_default());
+    for (name, value) in params.iter().filter(|(name, _)| !matches!(*name, "_" | "_salt" | "_uniq" | "uniq")) {
+        key = key.field(name, value);
+    }
+    for (name, value) in context.passed.iter() {
+        key = key.field(name, value);
+    }
+    key.build()
+}
+
+impl Question {
+    fn read(params: &Params, app: &App, clock: i64) -> Result<Self, Problem> {
+        let bad = |error: &dyn std::fmt::Display| Problem::bad_request(error.to_string());
+        if let Some(kind) = params.get("graphType").filter(|k| !matches!(*k, "line" | "pie")) {
+            return Err(bad(&format!("graphType: `{kind}` is neither line nor pie")));
+        }
+        let Format::Data(format) = format(params) else {
+            let text =
+                "pictures are not made here; ask for format=json, csv, raw, pickle, msgpack, dygraph or rickshaw";
+            return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, text));
+        };
+        let zone = zone(params, app);
+        let bounds = TimeBounds::resolve(params.get("from"), params.get("until"), params.get("now"), &zone, clock)
+            .map_err(|e| bad(&e))?;
+        let x_files_factor = match params.get("xFilesFactor") {
+            None => app.config().x_files_factor,
+            Some(text) => {
+                let number = text.trim().parse().ok().filter(|x: &f64| !x.is_nan());
+                number.ok_or_else(|| bad(&format!("xFilesFactor: `{text}` is not a number from 0 to 1")))?
+            }
+        };
+        Ok(Self {
+            targets: targets(params),
+            overrides: params.keyed("template").map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
+            format,
+            callback: params.get("jsonp").map(Callback::new).transpose().map_err(|e| bad(&e))?,
+            cache_for: cache_for(params, app, bounds)?,
+            zone,
+            bounds,
+            x_files_factor,
+            max_data_points: params.get("maxDataPoints").and_then(encode::max_data_points),
+            no_null_points: params.has("noNullPoints"),
+            pretty: params.get("pretty").is_some_and(|p| !p.is_empty()),
+        })
+    }
+
+    fn request(&self, app: &App, context: &Context) -> RenderRequest {
+        RenderRequest {
+            targets: self.targets.clone(),
+            overrides: self.overrides.clone(),
+            request: Request {
+                range: self.bounds.range(),
+                now: self.bounds.now(),
+                time_zone: self.zone.clone(),
+                server_time_zone: app.config().time_zone.clone(),
+                x_files_factor: self.x_files_factor,
+                seed: self.bounds.now().unsigned_abs(),
+            },
+            scope: context.scope(app, self.bounds.now()),
+            strict: app.config().strict,
+        }
+    }
+}
+
+/// `target`, or `target[]` when there is none of the former; empty ones are left out.
+fn targets(params: &Params) -> Vec<String> {
+    let named = |name: &str| -> Vec<String> {
+        let values = params.iter().filter(|(k, _)| *k == name).map(|(_, v)| v);
+        values.filter(|v| !v.trim().is_empty()).map(str::to_owned).collect()
+    };
+    if params.has("target") { named("target") } else { named("target[]") }
+}
+
 fn format(params: &Params) -> Format {
+    // A pie is only ever a picture.
+    if params.get("graphType") == Some("pie") {
+        return Format::Image(ImageFormat::Png);
+    }
     match params.get("format") {
-        Some(name) => Format::from_parameter(name).unwrap_or(Format::Image(encode::ImageFormat::Png)),
+        Some(name) => Format::from_parameter(name).unwrap_or(Format::Image(ImageFormat::Png)),
         None if params.has("rawData") => Format::Data(DataFormat::Raw),
         None if params.has("pickle") => Format::Data(DataFormat::Pickle),
-        None => Format::Image(encode::ImageFormat::Png),
+        None => Format::Image(ImageFormat::Png),
     }
 }
 
@@ -72,29 +212,24 @@ fn zone(params: &Params, app: &App) -> TimeZone {
     params.get("tz").and_then(TimeZone::named).unwrap_or_else(|| app.config().time_zone.clone())
 }
 
-fn request(params: &Params, app: &App, time_zone: TimeZone) -> Result<RenderRequest, Problem> {
-    let bounds =
-        TimeBounds::resolve(params.get("from"), params.get("until"), params.get("now"), &time_zone, Now::read())
-            .map_err(|e| Problem::bad_request(e.to_string()))?;
-    let x_files_factor = match params.get("xFilesFactor") {
-        None => app.config().x_files_factor,
-        Some(text) => text
-            .trim()
-            .parse()
-            .map_err(|_| Problem::bad_request(format!("xFilesFactor: `{text}` is not a number from 0 to 1")))?,
+/// How long the answer may be used: `cacheTimeout`, else the configured time, but never more than a sixtieth of a
+/// range that moves with the clock, so that "the last five minutes" are never a minute old.
+fn cache_for(params: &Params, app: &App, bounds: TimeBounds) -> Result<Duration, Problem> {
+    let wanted = match params.get("cacheTimeout") {
+        None => app.config().cache.response_ttl,
+        Some(text) => {
+            let seconds: i64 = text.trim().parse().map_err(|_| {
+                Problem::bad_request(format!("cacheTimeout: `{text}` is not a whole number of seconds"))
+            })?;
+            Duration::from_secs(seconds.max(0).unsigned_abs())
+        }
     };
-    Ok(RenderRequest {
-        targets: params.all("target").filter(|t| !t.trim().is_empty()).map(str::to_owned).collect(),
-        overrides: params.keyed("template").map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
-        request: Request {
-            range: bounds.range(),
-            now: bounds.now(),
-            time_zone,
-            server_time_zone: app.config().time_zone.clone(),
-            x_files_factor,
-            seed: bounds.now().unsigned_abs(),
-        },
-        scope: app.scope(bounds.now(), Arc::from("-"), Arc::from([])),
-        strict: app.config().strict,
-    })
+    if params.has("noCache") {
+        return Ok(Duration::ZERO);
+    }
+    let absolute = |name| params.get(name).is_some_and(|t| t.len() > 8 && t.bytes().all(|b| b.is_ascii_digit()));
+    if params.has("now") || (absolute("from") && absolute("until")) {
+        return Ok(wanted);
+    }
+    Ok(wanted.min(Duration::from_secs(bounds.range().seconds().unsigned_abs().div_ceil(60))))
 }

@@ -1,0 +1,98 @@
+//! What goes around every route: request id, log line, compression, CORS.
+
+use std::sync::Arc;
+
+use actix_cors::Cors;
+use actix_web::body::{self, BoxBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{self, HeaderName, HeaderValue};
+use actix_web::middleware::Next;
+use actix_web::{Error, HttpMessage as _, web};
+
+use super::App;
+use super::context::{Context, REQUEST_ID};
+use crate::encode::compression::{WORTHWHILE, compressed};
+
+/// Puts a [`Context`] into the request, and around the answer its id, compression and a line in the log.
+pub(super) async fn outer<B: MessageBody + 'static>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let Some(app) = request.app_data::<web::Data<App>>().cloned() else {
+        return next.call(request).await.map(ServiceResponse::map_into_boxed_body);
+    };
+    let context = Arc::new(Context::of(request.request(), &app));
+    request.extensions_mut().insert(context.clone());
+    let (method, path) = (request.method().clone(), request.path().to_owned());
+    let accept = request.headers().get(header::ACCEPT_ENCODING).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    let started = tokio::time::Instant::now();
+    let response = next.call(request).await?;
+    let mut response = match accept.filter(|_| app.config().http.compress) {
+        Some(accept) => compress(response, accept).await?,
+        None => response.map_into_boxed_body(),
+    };
+    if let Ok(id) = HeaderValue::from_str(&context.id) {
+        response.headers_mut().insert(HeaderName::from_static(REQUEST_ID), id);
+    }
+    let client = context.client.map(|ip| ip.to_string());
+    let bytes = match response.response().body().size() {
+        body::BodySize::Sized(n) => n,
+        _ => 0,
+    };
+    tracing::info!(
+        target: "plumbago::access",
+        id = %context.id, client = client.as_deref().unwrap_or("-"), %method, path,
+        status = response.status().as_u16(), bytes, ms = started.elapsed().as_millis(),
+    );
+    Ok(response)
+}
+
+/// Compresses a body that is worth it, off the event loop. A body that is compressed already stays.
+async fn compress<B: MessageBody + 'static>(
+    response: ServiceResponse<B>,
+    accept: String,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    if response.headers().contains_key(header::CONTENT_ENCODING) || !is_text(&response) {
+        return Ok(response.map_into_boxed_body());
+    }
+    let (request, response) = response.into_parts();
+    let (head, body) = response.into_parts();
+    let bytes = match body.try_into_bytes() {
+        Ok(bytes) => bytes,
+        Err(body) => return Ok(ServiceResponse::new(request, head.set_body(body)).map_into_boxed_body()),
+    };
+    let mut head = head;
+    head.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if bytes.len() < WORTHWHILE {
+        return Ok(ServiceResponse::new(request, head.set_body(bytes)).map_into_boxed_body());
+    }
+    let (bytes, coding) = web::block(move || match compressed(&bytes, &accept) {
+        Some((coding, smaller)) => (web::Bytes::from(smaller), Some(coding)),
+        None => (bytes, None),
+    })
+    .await?;
+    if let Some(coding) = coding {
+        head.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
+    }
+    Ok(ServiceResponse::new(request, head.set_body(bytes)).map_into_boxed_body())
+}
+
+fn is_text<B>(response: &ServiceResponse<B>) -> bool {
+    let content_type = response.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    !content_type.starts_with("image/png")
+}
+
+/// Cross-origin calls, for the configured origins only.
+pub(super) fn cors(app: &App) -> Cors {
+    let origins = &app.config().http.cors_origins;
+    let cors = Cors::default()
+        .allowed_methods(["GET", "POST", "HEAD"])
+        .allow_any_header()
+        .expose_headers([REQUEST_ID, "x-plumbago-partial"])
+        .max_age(3600)
+        .block_on_origin_mismatch(false);
+    if origins.iter().any(|o| o == "*") {
+        return cors.allow_any_origin().send_wildcard();
+    }
+    origins.iter().fold(cors.supports_credentials(), |cors, origin| cors.allowed_origin(origin))
+}
