@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use plumbago::clock::{Now, TimeBounds};
-use plumbago::config::Config;
+use plumbago::config::{Config, GroupKind, GroupSettings};
 use plumbago::encode::{self, DataOptions, Format, JsonOptions};
 use plumbago::functions::Request;
 use plumbago::http::{self, App};
@@ -28,6 +28,12 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Show it: three backends with generated data on this machine, and a frontend over them.
+    Demo {
+        /// Listen here.
+        #[arg(long, default_value = "127.0.0.1:8080")]
+        listen: String,
+    },
     /// Serve over the backends of a configuration file.
     Serve {
         /// The configuration file.
@@ -80,6 +86,7 @@ type AnyError = Box<dyn std::error::Error>;
 
 fn run(command: Command) -> Result<(), AnyError> {
     match command {
+        Command::Demo { listen } => demo(&listen),
         Command::Serve { config, listen } => serve(&config, listen),
         Command::Check { config } => {
             let config = Config::load(&config)?;
@@ -95,6 +102,39 @@ fn run(command: Command) -> Result<(), AnyError> {
             Ok(())
         }
     }
+}
+
+/// Three embedded backends that share no series, each with its own HTTP server, and the federating frontend over them:
+/// the same that a cluster would be, on loopback.
+fn demo(listen: &str) -> Result<(), AnyError> {
+    telemetry::start("warn", false)?;
+    let listener = TcpListener::bind(listen).map_err(|e| format!("cannot listen on {listen}: {e}"))?;
+    let address = listener.local_addr()?;
+    let folder = tempfile::Builder::new().prefix("plumbago-demo-").tempdir()?;
+    eprintln!("writing demo data to {} …", folder.path().display());
+    let parts = plumbago::store::write_demo(folder.path(), Now::read(), 1)?;
+    let mut frontend = Config::default();
+    let mut group = GroupSettings::new("demo", GroupKind::Shards, "graphite");
+    for part in parts {
+        let mut backend = Config { http_threads: 1, fetch_threads: 1, ..Config::default() };
+        let mut files = GroupSettings::new("files", GroupKind::Shards, "whisper");
+        files.path = Some(part);
+        backend.groups.push(files);
+        let socket = TcpListener::bind("127.0.0.1:0")?;
+        group.urls.push(format!("http://{}", socket.local_addr()?));
+        http::serve_aside(App::build(backend)?, socket)?;
+    }
+    frontend.groups.push(group);
+    println!("Plumbago over three backends with generated data. Try:\n");
+    for (what, query) in [
+        ("series as JSON", "/render?target=servers.web01.cpu.user&from=-1h&format=json"),
+        ("a function over a glob", "/render?target=sumSeries(stats.counters.http.status.*.count)&from=-1h&format=json"),
+        ("what there is", "/metrics/find?query=servers.*"),
+    ] {
+        println!("  {what}:\n    http://{address}{query}");
+    }
+    println!("\nCtrl-C ends it.");
+    Ok(http::serve(App::build(frontend)?, listener)?)
 }
 
 fn serve(path: &Path, listen: Option<String>) -> Result<(), AnyError> {

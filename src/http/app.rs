@@ -1,6 +1,7 @@
 //! The application: what the configuration says, put together. Owns backends, caches and renderer.
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use crate::config::{Config, GroupKind, GroupSettings};
 use crate::fetch::{self, Federation, Group, Order};
 use crate::plan::StepMemory;
 use crate::render::Renderer;
+use crate::store::{TagIndexError, WhisperOptions, WhisperStore};
 
 /// A running Plumbago without its sockets.
 pub struct App {
@@ -33,13 +35,21 @@ pub enum BuildError {
         /// What is wrong.
         error: SettingsError,
     },
-    /// The folder or the tag index of a whisper group.
+    /// The tag index of a whisper group.
     #[error("group {group}: {error}")]
-    Store {
+    Tags {
         /// The group.
         group: String,
         /// What is wrong.
-        error: String,
+        error: TagIndexError,
+    },
+    /// A protocol that does not exist; the configuration never has one.
+    #[error("group {group}: there is no protocol `{protocol}`")]
+    Protocol {
+        /// The group.
+        group: String,
+        /// The protocol.
+        protocol: &'static str,
     },
     /// The operating system refuses threads.
     #[error("threads cannot be started: {0}")]
@@ -108,14 +118,27 @@ impl App {
     }
 }
 
+/// A backend over the whisper files of a folder.
+fn whisper(settings: &GroupSettings, path: &Path) -> Result<Arc<dyn Backend>, BuildError> {
+    let options = WhisperOptions {
+        refresh: settings.rescan,
+        tag_database: settings.tag_index.clone(),
+        ..WhisperOptions::default()
+    };
+    let id = BackendId::new(format!("{} {}", settings.name, path.display()));
+    let store = WhisperStore::open(id, path, options)
+        .map_err(|error| BuildError::Tags { group: settings.name.clone(), error })?;
+    Ok(Arc::new(store))
+}
+
 fn group(settings: &GroupSettings, cached: &dyn Fn(Arc<dyn Backend>) -> Arc<dyn Backend>) -> Result<Group, BuildError> {
     let mut backends: Vec<Arc<dyn Backend>> = Vec::new();
+    // Local files change without notice and are quick to read: no cache around them.
+    backends.extend(settings.path.as_deref().map(|path| whisper(settings, path)).transpose()?);
     for url in &settings.urls {
         let bulk = Bulk { patterns: settings.patterns_per_request, post: settings.post };
-        let protocol = protocol::by_name(settings.protocol, bulk).ok_or_else(|| BuildError::Store {
-            group: settings.name.clone(),
-            error: format!("no protocol {}", settings.protocol),
-        })?;
+        let protocol = protocol::by_name(settings.protocol, bulk)
+            .ok_or_else(|| BuildError::Protocol { group: settings.name.clone(), protocol: settings.protocol })?;
         let mut http = HttpSettings::new(BackendId::new(format!("{} {url}", settings.name)), url.as_str());
         http.timeout = settings.timeout;
         http.connect_timeout = settings.connect_timeout;

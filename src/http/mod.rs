@@ -37,12 +37,30 @@ pub fn routes(app: web::Data<App>) -> impl FnOnce(&mut web::ServiceConfig) {
 /// # Errors
 /// The operating system refuses sockets or threads.
 pub fn serve(app: App, listener: TcpListener) -> io::Result<()> {
+    run(app, listener, true)
+}
+
+/// The same on a thread of its own, until the process ends; signals are left to the caller's [`serve`].
+///
+/// # Errors
+/// The operating system refuses the thread.
+pub fn serve_aside(app: App, listener: TcpListener) -> io::Result<()> {
+    let work = move || {
+        if let Err(error) = run(app, listener, false) {
+            tracing::error!(%error, "a server ended");
+        }
+    };
+    std::thread::Builder::new().name("serve".to_owned()).spawn(work).map(drop)
+}
+
+fn run(app: App, listener: TcpListener, signals: bool) -> io::Result<()> {
     let threads = app.config().http_threads;
+    let cross_origin = !app.config().http.cors_origins.is_empty();
     let app = web::Data::new(app);
     actix_web::rt::System::new().block_on(async move {
         let make = move || {
             actix_web::App::new()
-                .wrap(outer::cors(&app))
+                .wrap(middleware::Condition::new(cross_origin, outer::cors(&app)))
                 .wrap(middleware::from_fn(outer::outer))
                 .configure(routes(app.clone()))
         };
@@ -50,6 +68,9 @@ pub fn serve(app: App, listener: TcpListener) -> io::Result<()> {
         let mut server = HttpServer::new(make).h1_allow_half_closed(false);
         if threads > 0 {
             server = server.workers(threads);
+        }
+        if !signals {
+            server = server.disable_signals();
         }
         server.shutdown_timeout(10).listen(listener)?.run().await
     })
