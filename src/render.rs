@@ -6,8 +6,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::time::timeout_at;
-
 use crate::backend::{BackendError, Scope};
 use crate::evaluate::{Advance, Rounds, RoundsError};
 use crate::fetch::{Federation, FetchError, LimitExceeded, Limits, Lookup, RequestMap};
@@ -233,15 +231,18 @@ impl Renderer {
 
     async fn fetch(&self, map: &mut RequestMap, selectors: &[Selector], scope: &Scope) -> Result<(), RenderError> {
         self.stats.rounds.fetch_add(1, Ordering::Relaxed);
-        let deadline = |_| RenderError::Deadline { stage: "waiting for backends" };
+        if scope.left().is_zero() {
+            return Err(RenderError::Deadline { stage: "planning" });
+        }
+        // The federation keeps the deadline for each backend. A second watch here would take away what the others
+        // answered in time.
         match self.mode {
             FetchMode::Bulk => {
-                timeout_at(scope.deadline, self.federation.fill(map, selectors, scope)).await.map_err(deadline)??;
+                self.federation.fill(map, selectors, scope).await?;
             }
             FetchMode::OneByOne => {
                 for selector in selectors {
-                    let one = self.federation.fill(map, [selector], scope);
-                    timeout_at(scope.deadline, one).await.map_err(deadline)??;
+                    self.federation.fill(map, [selector], scope).await?;
                 }
             }
         }
