@@ -477,6 +477,30 @@ impl Argument for Statistic {
     }
 }
 
+/// The functions of series that editors offer as callbacks, as graphite-web does. Many more are accepted.
+const OFFERED_CALLBACKS: &[&str] = &[
+    "asPercent",
+    "averageSeries",
+    "averageSeriesWithWildcards",
+    "avg",
+    "countSeries",
+    "diffSeries",
+    "diffSeriesLists",
+    "maxSeries",
+    "minSeries",
+    "multiplySeries",
+    "multiplySeriesLists",
+    "multiplySeriesWithWildcards",
+    "pct",
+    "powSeries",
+    "rangeOfSeries",
+    "stddevSeries",
+    "sum",
+    "sumSeries",
+    "sumSeriesLists",
+    "sumSeriesWithWildcards",
+];
+
 /// Name of an aggregation function, or of a function that combines series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AggOrSeriesFunc(pub Arc<str>);
@@ -489,5 +513,11 @@ impl Argument for AggOrSeriesFunc {
         let known = Aggregation::by_name(text.strip_suffix("Series").unwrap_or(text)).is_some()
             || lookup(text).is_some_and(super::Function::is_plain);
         if known { Ok(Self(text.clone())) } else { Err(expected()) }
+    }
+    fn options() -> Vec<Literal> {
+        let mut names: Vec<_> = aggregation_names().chain(OFFERED_CALLBACKS.iter().copied()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.into_iter().map(Literal::Text).collect()
     }
 }

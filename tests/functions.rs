@@ -1,0 +1,276 @@
+//! Functions over small series with answers that can be worked out by hand (or were read off graphite-web), for what
+//! the recordings of `tests/golden` do not show; and the functions' signatures.
+
+mod support;
+
+use std::collections::HashMap;
+
+use plumbago::backend::{Backend, BackendId};
+use plumbago::clock::TimeZone;
+use plumbago::evaluate::{Advance, Rounds};
+use plumbago::functions::{Literal, Parameter, Request, lookup, names};
+use plumbago::series::{Selector, Series, Step, TimeRange};
+use plumbago::store::MemoryStore;
+use serde_json::{Value, json};
+use support::dataset;
+
+/// No value.
+const N: f64 = f64::NAN;
+
+/// Name, start, step and points of a series.
+type Line = (&'static str, i64, i64, &'static [f64]);
+
+/// What a target answers over `from..until`, or the error's text.
+fn evaluate(store: &MemoryStore, (from, until): (i64, i64), target: &str) -> Result<Vec<Series>, String> {
+    let request = Request {
+        range: TimeRange::new(from, until).expect("a range"),
+        now: until,
+        time_zone: TimeZone::utc(),
+        server_time_zone: TimeZone::utc(),
+        x_files_factor: 0.0,
+        seed: 1,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let mut rounds = Rounds::new(&[target], request, Vec::new(), None).map_err(|e| e.to_string())?;
+    let mut fetched: HashMap<Selector, Vec<Series>> = HashMap::new();
+    loop {
+        match rounds.advance(&fetched).map_err(|e| e.to_string())? {
+            Advance::Done(lists) => return Ok(lists.into_iter().flatten().collect()),
+            Advance::Fetch(selectors) => {
+                let answers = runtime.block_on(async { store.fetch(&selectors, &dataset::scope()).await });
+                let answers = answers.into_iter().map(|a| a.expect("the store answers"));
+                fetched.extend(selectors.into_iter().zip(answers));
+            }
+        }
+    }
+}
+
+fn store(data: &[Line]) -> MemoryStore {
+    let series = data.iter().map(|(name, start, step, values)| {
+        Series::new(*name, *start, Step::new(*step).expect("a step"), values.to_vec())
+    });
+    MemoryStore::new(BackendId::new("memory"), series)
+}
+
+fn shown(series: &[Series]) -> Vec<String> {
+    let one = |s: &Series| format!("{} @{}/{} {:?}", s.name, s.start(), s.step(), s.values());
+    series.iter().map(one).collect()
+}
+
+#[test]
+fn answers_worked_out_by_hand() {
+    type Case = (&'static [Line], (i64, i64), &'static str, &'static [Line]);
+    let cases: &[Case] = &[
+        // The last group of `b` is shorter than its step, and is taken all the same.
+        (
+            &[("a", 60, 60, &[1.0, 2.0, 3.0, 4.0]), ("b", 30, 30, &[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])],
+            (0, 240),
+            "sumSeries(a,b)",
+            &[("sumSeries(a,b)", 30, 60, &[2.0, 3.0, 4.0, 5.0])],
+        ),
+        (
+            &[("a", 60, 60, &[3.0, N, -1.0, N]), ("b", 60, 60, &[1.0, 4.0, 2.0, N])],
+            (0, 240),
+            "group(diffSeries(a,b),multiplySeries(a,b),rangeOfSeries(a,b),countSeries(a,b),powSeries(a,b),multiplySeries(a))",
+            &[
+                ("diffSeries(a,b)", 60, 60, &[2.0, 4.0, -3.0, N]),
+                ("multiplySeries(a,b)", 60, 60, &[3.0, N, -2.0, N]),
+                ("rangeOfSeries(a,b)", 60, 60, &[2.0, 0.0, 3.0, N]),
+                ("countSeries(a,b)", 60, 60, &[2.0, 2.0, 2.0, 2.0]),
+                ("powSeries(a,b)", 60, 60, &[3.0, N, 1.0, N]),
+                ("a", 60, 60, &[3.0, N, -1.0, N]),
+            ],
+        ),
+        // 1e16 + 1 + 1 is 1e16 when added from the left.
+        (
+            &[("x.a", 60, 60, &[1e16]), ("x.b", 60, 60, &[1.0]), ("x.c", 60, 60, &[1.0]), ("x.d", 60, 60, &[-1e16])],
+            (0, 60),
+            "sumSeries(x.*)",
+            &[("sumSeries(x.*)", 60, 60, &[0.0])],
+        ),
+        (
+            &[("s.a.used", 60, 60, &[25.0]), ("s.b.used", 60, 60, &[50.0]), ("t.a.total", 60, 60, &[100.0])],
+            (0, 60),
+            "asPercent(s.*.used,t.*.total,1)",
+            &[("asPercent(s.a.used,t.a.total)", 60, 60, &[25.0]), ("asPercent(s.b.used,MISSING)", 60, 60, &[N])],
+        ),
+        (
+            &[("s.a", 60, 60, &[1.0, 0.0]), ("s.b", 60, 60, &[3.0, 0.0])],
+            (0, 120),
+            "asPercent(s.*)",
+            &[
+                ("asPercent(s.a,sumSeries(s.*))", 60, 60, &[25.0, N]),
+                ("asPercent(s.b,sumSeries(s.*))", 60, 60, &[75.0, N]),
+            ],
+        ),
+        (
+            &[("a.b", 60, 60, &[8.0, 0.0]), ("a.c", 60, 60, &[2.0, 0.0])],
+            (0, 120),
+            "group(divideSeries(a.b,a.c),divideSeries(a.b,a.x))",
+            &[("divideSeries(a.b,a.c)", 60, 60, &[4.0, N]), ("divideSeries(a.b,MISSING)", 60, 60, &[N, N])],
+        ),
+        // (2 * 10 + 4 * 30) / (10 + 30)
+        (
+            &[
+                ("h.x.mean", 60, 60, &[2.0]),
+                ("h.y.mean", 60, 60, &[4.0]),
+                ("h.x.count", 60, 60, &[10.0]),
+                ("h.y.count", 60, 60, &[30.0]),
+            ],
+            (0, 60),
+            "weightedAverage(h.*.mean,h.*.count,1)",
+            &[("weightedAverage(h.*.mean, h.*.count, 1)", 60, 60, &[3.5])],
+        ),
+        (
+            &[("a.x", 60, 60, &[1.0]), ("a.y", 60, 60, &[5.0]), ("b.x", 60, 60, &[7.0])],
+            (0, 60),
+            "groupByNode(*.*,0,\"maxSeries\")",
+            &[("a", 60, 60, &[5.0]), ("b", 60, 60, &[7.0])],
+        ),
+        (
+            &[("a.x", 60, 60, &[1.0]), ("a.y", 60, 60, &[5.0]), ("b.x", 60, 60, &[7.0])],
+            (0, 60),
+            "groupByNode(*.*,0,\"avg\")",
+            &[("a", 60, 60, &[3.0]), ("b", 60, 60, &[7.0])],
+        ),
+        // A function's result is grouped by the first path in its name.
+        (
+            &[("foo.bar", 60, 60, &[1.0, 2.0])],
+            (0, 120),
+            "groupByNode(scale(foo.bar,2),1)",
+            &[("bar", 60, 60, &[2.0, 4.0])],
+        ),
+        // A list without the series of a matcher still reduces.
+        (
+            &[("h.x.used", 60, 60, &[1.0]), ("h.x.total", 60, 60, &[4.0]), ("h.y.used", 60, 60, &[2.0])],
+            (0, 60),
+            "reduceSeries(mapSeries(h.*.*,1),\"divideSeries\",2,\"used\",\"total\")",
+            &[("h.x.reduce.divideSeries", 60, 60, &[0.25]), ("h.y.reduce.divideSeries", 60, 60, &[N])],
+        ),
+        // A tag that a series lacks is empty in the name of its group.
+        (
+            &[("d;k=1", 60, 60, &[1.0]), ("d;k=1;l=2", 60, 60, &[2.0]), ("d", 60, 60, &[4.0])],
+            (0, 60),
+            "groupByTags(group(d*,seriesByTag(\"name=d\")),\"sum\",\"k\")",
+            &[("d;k=", 60, 60, &[4.0]), ("d;k=1", 60, 60, &[3.0])],
+        ),
+    ];
+    let mut faults = Vec::new();
+    for (data, range, target, want) in cases {
+        if names_of(target).any(|name| lookup(name).is_none()) {
+            continue;
+        }
+        let got = match evaluate(&store(data), *range, target) {
+            Ok(got) => got,
+            Err(e) => {
+                faults.push(format!("{target}: {e}"));
+                continue;
+            }
+        };
+        let same = |g: &Series, (name, start, step, values): &Line| {
+            let close = |(a, b): (&f64, &f64)| a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= 1e-9 * a.abs();
+            &*g.name == *name
+                && (g.start(), g.step().seconds(), g.len()) == (*start, *step, values.len())
+                && g.values().iter().zip(*values).all(close)
+        };
+        if got.len() != want.len() || !got.iter().zip(*want).all(|(g, w)| same(g, w)) {
+            faults.push(format!("{target}\n  want {want:?}\n  got  {:?}", shown(&got)));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// The names of the functions that a target calls.
+fn names_of(target: &str) -> impl Iterator<Item = &str> {
+    target.match_indices('(').filter_map(|(at, _)| {
+        let name = target[..at].rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+        (!name.is_empty()).then_some(name)
+    })
+}
+
+/// What no series can satisfy is refused with a message about the argument, and nothing panics.
+#[test]
+fn wrong_arguments_are_refused() {
+    let store = store(&[("a.x", 60, 60, &[1.0]), ("a.y", 60, 60, &[2.0])]);
+    for (target, message) in [
+        ("percentileOfSeries(a.*,0)", "`n`: 0 is not greater than 0"),
+        ("divideSeries(a.x,a.*)", "exactly one series"),
+        ("divideSeriesLists(a.x,a.*)", "as many series as in dividendSeriesList"),
+        ("sumSeriesLists(a.x,a.*)", "as many series as in seriesListFirstPos"),
+        ("weightedAverage(a.x,a.*,0)", "as many series as in seriesListAvg"),
+        ("asPercent(a.x,\"b\")", "is not a number"),
+        ("asPercent(a.*,group(a.*,a.x))", "one series or as many as there are (2)"),
+        ("asPercent(a.x,5,0)", "series or None are expected"),
+        ("groupByNode(a.*,0,\"nope\")", "neither an aggregation function nor a function"),
+        ("groupByNodes(a.*,\"scale\",0)", "needs `factor`"),
+        ("applyByNode(a.*,7,\"%\")", "has no node 7"),
+        ("applyByNode(a.*,0,\"sumSeries(\")", "applyByNode: in `sumSeries(`"),
+        ("reduceSeries(mapSeries(a.*,0),\"nope\",1,\"x\")", "`nope` is not a function"),
+    ] {
+        let error = evaluate(&store, (0, 60), target).map(|s| shown(&s)).expect_err(target);
+        assert!(error.contains(message), "{target}: {error}");
+    }
+    for target in ["applyByNode(a.*,-9,\"%\")", "reduceSeries(mapSeries(a.*,0),\"sumSeries\",-9,\"x\")"] {
+        assert_eq!(shown(&evaluate(&store, (0, 60), target).expect(target)), Vec::<String>::new());
+    }
+}
+
+fn literal(value: Literal) -> Value {
+    match value {
+        Literal::None => Value::Null,
+        Literal::Boolean(b) => json!(b),
+        Literal::Integer(n) => json!(n),
+        Literal::Float(n) if n.is_finite() => json!(n),
+        Literal::Float(n) => json!(if n > 0.0 { "Infinity" } else { "-Infinity" }),
+        Literal::Text(t) => json!(t),
+    }
+}
+
+fn signature(param: &dyn Parameter) -> Value {
+    let mut out = json!({"name": param.name(), "type": param.kind().name()});
+    if param.shown_required() {
+        out["required"] = json!(true);
+    }
+    if param.multiple() {
+        out["multiple"] = json!(true);
+    }
+    if let Some(default) = param.default() {
+        out["default"] = literal(default);
+    }
+    let options: Vec<Value> = param.options().into_iter().map(literal).collect();
+    if !options.is_empty() {
+        out["options"] = json!(options);
+    }
+    let suggestions: Vec<Value> = param.suggestions().iter().copied().map(literal).collect();
+    if !suggestions.is_empty() {
+        out["suggestions"] = json!(suggestions);
+    }
+    out
+}
+
+/// Editors (Grafana's) are told the parameters that graphite-web tells them.
+#[test]
+fn signatures_are_those_of_graphite_web() {
+    let text = std::fs::read_to_string(dataset::golden("functions.json")).expect("the signatures are readable");
+    let theirs: Value = serde_json::from_str(&text).expect("the signatures are JSON");
+    let mut faults = Vec::new();
+    for (name, function) in names() {
+        let theirs = &theirs["functions"][name];
+        if theirs.is_null() {
+            continue;
+        }
+        if theirs["group"] != function.group.name() {
+            faults.push(format!("{name}: group {} for {}", function.group.name(), theirs["group"]));
+        }
+        let ours: Vec<Value> = function.params.iter().map(|p| signature(*p)).collect();
+        for (ours, theirs) in ours.iter().zip(theirs["params"].as_array().expect("parameters")) {
+            if ours != theirs {
+                faults.push(format!("{name}:\n  ours   {ours}\n  theirs {theirs}"));
+            }
+        }
+        if ours.len() != theirs["params"].as_array().map_or(0, Vec::len) {
+            faults.push(format!("{name}: {} parameters", ours.len()));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
