@@ -86,6 +86,9 @@ impl Replay {
 
 /// The JSON answer, as graphite-web makes it.
 fn body(series: &[Series], max_data_points: Option<&str>, no_null_points: bool) -> Value {
+    if series.iter().all(Series::is_empty) {
+        return json!([]);
+    }
     let max: Option<i64> = max_data_points.and_then(|m| m.parse().ok()).filter(|m| *m > 0);
     let start = series.iter().map(Series::start).min().unwrap_or(0);
     let end = series.iter().map(Series::end).max().unwrap_or(0);

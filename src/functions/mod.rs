@@ -10,6 +10,7 @@ mod columns;
 mod names;
 mod normalize;
 mod params;
+mod percentile;
 mod python_format;
 mod python_regex;
 mod value;
@@ -34,7 +35,7 @@ macro_rules! families {
         const FAMILIES: &[&[Function]] = &[$($family::FUNCTIONS),*];
     };
 }
-families! { alias, combine, drawing, filter, groups, legend, lists, percent, sort, transform }
+families! { alias, combine, drawing, filter, filter_data, gaps, groups, legend, lists, percent, rates, sort, special, statistics, summarize, transform }
 
 /// One function of the target language.
 pub struct Function {

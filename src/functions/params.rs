@@ -463,8 +463,8 @@ impl Argument for Aggregation {
     }
 }
 
-/// Name of an aggregation function in its present spelling: `sum`, not `sumSeries`. The functions that reduce each
-/// series to a number know no other.
+/// Name of an aggregation function in its present spelling: `sum`, not `sumSeries`. The functions that work on
+/// single series know no other.
 pub struct Statistic(pub Aggregation);
 impl Argument for Statistic {
     const KIND: Kind = Kind::AggFunc;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 pub use aggregation::{Aggregation, Consolidation};
 pub use glob::{Component, Glob, GlobError};
-pub use python::{float_repr, format_g};
+pub use python::{float_repr, format_d, format_g, round_digits};
 pub use style::Style;
 pub use tags::{SeriesNameError, TagOperator, TagPattern, TagQuery, TagQueryError, TagQuerySpec, Tags};
 

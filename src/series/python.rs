@@ -66,9 +66,94 @@ pub fn format_g(value: f64) -> String {
     format!("{}e{}{:02}", trimmed(mantissa), if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
+/// `%d` of a float: what stands before the point.
+#[must_use]
+pub fn format_d(value: f64) -> String {
+    if !value.is_finite() {
+        return format_g(value);
+    }
+    // Adding zero makes -0 to 0.
+    format!("{:.0}", value.trunc() + 0.0)
+}
+
+/// Python's `round(value, digits)`: to so many decimal digits (negative: to tens, hundreds…), a tie to the even
+/// neighbour. What is rounded is the exact value of the float, so `2.675` is `2.67`.
+#[must_use]
+pub fn round_digits(value: f64, digits: i64) -> f64 {
+    // Far from a tie, and with all numbers exact, one multiplication tells the answer.
+    if (0..=22).contains(&digits) {
+        let scale = 10_f64.powi(digits as i32);
+        let scaled = value * scale;
+        let nearest = scaled.round_ties_even();
+        if scaled.abs() < (1_u64 << 40) as f64 && ((scaled - nearest).abs() - 0.5).abs() > 1e-3 {
+            return nearest / scale;
+        }
+    }
+    if !value.is_finite() || value == 0.0 || digits > 323 {
+        return value;
+    }
+    if let Ok(digits) = usize::try_from(digits) {
+        return format!("{value:.digits$}").parse().unwrap_or(value);
+    }
+    let zero = 0.0_f64.copysign(value);
+    let text = format!("{value:e}");
+    let exponent: i64 = text.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
+    let precision = exponent.saturating_add(digits);
+    let rounded = match usize::try_from(precision) {
+        Ok(precision) => format!("{value:.precision$e}").parse().unwrap_or(value),
+        // The digit before the first one: a tie or less is 0.
+        Err(_) if precision == -1 => {
+            let unit = 10_f64.powi(exponent as i32);
+            if value.abs() > 5.0 * unit { (10.0 * unit).copysign(value) } else { zero }
+        }
+        Err(_) => zero,
+    };
+    if rounded.is_finite() { rounded } else { value }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As printed by CPython 3.11.
+    #[test]
+    fn rounds_as_python_does() {
+        for (value, digits, rounded) in [
+            (2.675, 2, 2.67),
+            (0.5, 0, 0.0),
+            (1.5, 0, 2.0),
+            (2.5, 0, 2.0),
+            (-2.5, 0, -2.0),
+            (0.125, 2, 0.12),
+            (0.375, 2, 0.38),
+            (1.000_000_5, 6, 1.000_001),
+            (5e-7, 6, 0.0),
+            (4.999_999e-7, 6, 0.0),
+            (2.5e-6, 6, 3e-6),
+            (1.000_001_5, 6, 1.000_001),
+            (-1.234_567_89, 6, -1.234_568),
+            (1234.5, -2, 1200.0),
+            (1250.0, -2, 1200.0),
+            (1350.0, -2, 1400.0),
+            (50.0, -2, 0.0),
+            (50.1, -2, 100.0),
+            (-51.0, -2, -100.0),
+            (4.0, -2, 0.0),
+            (123_456_789.0, -20, 0.0),
+            (1e300, 6, 1e300),
+            (1.5e-10, 10, 1e-10),
+            (1e22, 3, 1e22),
+            (0.1, 400, 0.1),
+            (5.0, -400, 0.0),
+            (f64::INFINITY, 0, f64::INFINITY),
+        ] {
+            assert_eq!(round_digits(value, digits), rounded, "round({value}, {digits})");
+        }
+        assert_eq!(format_d(-0.5), "0");
+        assert_eq!(format_d(1.7), "1");
+        assert_eq!(format_d(-1e3), "-1000");
+        assert_eq!(format_d(1e22), "10000000000000000000000");
+    }
 
     /// Each pair was printed by CPython 3.11.
     #[test]

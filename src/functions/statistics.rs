@@ -1,0 +1,181 @@
+//! Statistics of one series over time.
+
+use super::percentile::{percentile, sorted};
+use super::{Call, Eval, EvalError, Function, Group, Literal, Param, Statistic, SeriesList};
+use crate::series::{Aggregation, Series, Step, float_repr, format_g};
+
+const SERIES: Param<SeriesList> = Param::required("seriesList");
+const FUNC: Param<Statistic> = Param::optional("func").default(Literal::Text("average"));
+const KEEP_STEP: Param<bool> = Param::optional("keepStep").default(Literal::Boolean(false));
+const N: Param<f64> = Param::required("n");
+const POINTS: Param<i64> = Param::required("points");
+const TOLERANCE: Param<f64> = Param::optional("windowTolerance").default(Literal::Float(0.1));
+
+/// What the functions of this file have in common.
+const STATISTIC: Function = Function {
+    name: "",
+    aliases: &[],
+    group: Group::Calculate,
+    doc: "",
+    example: "",
+    params: &[&SERIES],
+    needs: None,
+    expand: None,
+    eval: Eval::Selector,
+};
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    Function {
+        name: "aggregateLine",
+        doc: "Replaces each series by a flat line at its average, or at what another aggregation function makes of it. \
+              The line has three points over the whole range, or with `keepStep` as many as the series.",
+        example: "aggregateLine(servers.*.cpu.user,\"max\")",
+        params: &[&SERIES, &FUNC, &KEEP_STEP],
+        eval: Eval::Series(|call| Ok(aggregate_line(call))),
+        ..STATISTIC
+    },
+    Function {
+        name: "nPercentile",
+        doc: "Replaces each series by a flat line at its n-th percentile. Series without values are left out.",
+        example: "nPercentile(servers.*.cpu.user,95)",
+        params: &[&SERIES, &N],
+        eval: Eval::Series(n_percentile),
+        ..STATISTIC
+    },
+    Function {
+        name: "stdev",
+        doc: "The standard deviation of the last `points` points, for each point. It is absent where less than the \
+              share `windowTolerance` of them is known. Nothing is fetched for the points before the range.",
+        example: "stdev(edge.sparse,5,0.5)",
+        params: &[&SERIES, &POINTS, &TOLERANCE],
+        eval: Eval::Series(|call| {
+            let (points, tolerance) = (call.args.get(&POINTS), call.args.get(&TOLERANCE));
+            let window = usize::try_from(points)
+                .map_err(|_| EvalError::argument(&POINTS, format!("{points} is not a number of points")))?;
+            let deviation = |s: Series| {
+                let name = format!("stdev({},{points})", s.name);
+                s.derived(name, deviations(s.values(), window, tolerance)).tagged("stdev", points.to_string())
+            };
+            Ok(call.series(&SERIES).into_iter().map(deviation).collect())
+        }),
+        ..STATISTIC
+    },
+];
+
+fn aggregate_line(call: &mut Call<'_>) -> Vec<Series> {
+    let Statistic(function) = call.args.get(&FUNC);
+    let keep_step = call.args.get(&KEEP_STEP);
+    let series = call.series(&SERIES);
+    let line = |s: Series| {
+        let value = function.apply(s.values());
+        let shown = if value.is_nan() { "None".into() } else { format_g(value) };
+        let name = format!("aggregateLine({}, {shown})", s.name);
+        if keep_step {
+            return s.derived(name, vec![value; s.len()]);
+        }
+        let tag = match function {
+            _ if value.is_nan() => shown,
+            Aggregation::Count => shown,
+            _ => float_repr(value),
+        };
+        constant_line(call, tag, value).renamed(name)
+    };
+    series.into_iter().map(line).collect()
+}
+
+/// A flat line over the range of a call, named and tagged by its value: three points, at the start, in the middle and
+/// at the end. (The start is not one that a stored series would have.)
+pub(super) fn constant_line(call: &Call<'_>, name: String, value: f64) -> Series {
+    let step = Step::new(call.range.seconds() / 2).unwrap_or(Step::SECOND);
+    let mut line = Series::new(name, call.range.from(), step, vec![value; 3]).ending(call.range.until());
+    line.x_files_factor = call.state.x_files_factor;
+    line
+}
+
+fn n_percentile(call: &mut Call<'_>) -> Result<Vec<Series>, EvalError> {
+    let n = call.args.get(&N);
+    if n.is_nan() || n <= 0.0 || n > 100.0 {
+        let message = format!("{} is not a percentile above 0 and up to 100", format_g(n));
+        return Err(EvalError::argument(&N, message));
+    }
+    let line = |s: Series| {
+        let value = percentile(&sorted(s.values().iter().copied()), n, false)?;
+        let points = ((s.end() - s.start()) / s.step().seconds()).max(0) as usize;
+        let name = format!("nPercentile({}, {})", s.name, format_g(n));
+        Some(s.derived(name, vec![value; points]).tagged("nPercentile", float_repr(n)))
+    };
+    Ok(call.series(&SERIES).into_iter().filter_map(line).collect())
+}
+
+/// The standard deviation of the window that ends at each point, from running sums as graphite-web has them. The sums
+/// are made anew when a value leaves that was so large that they hold nothing of the others.
+fn deviations(values: &[f64], window: usize, tolerance: f64) -> Vec<f64> {
+    if window == 0 {
+        return vec![f64::NAN; values.len()];
+    }
+    let mut sums = Sums::default();
+    let mut out = Vec::with_capacity(values.len());
+    for (i, value) in values.iter().enumerate() {
+        if let Some(left) = i.checked_sub(window) {
+            sums.remove(values[left]);
+            if sums.unsure(values[left]) {
+                sums = Sums::default();
+                values[left + 1..i].iter().for_each(|v| sums.add(*v));
+            }
+        }
+        sums.add(*value);
+        let known = sums.known as f64;
+        let enough = sums.known > 0 && known / window as f64 >= tolerance;
+        out.push(if enough && sums.beyond == 0 {
+            (known * sums.squares - sums.values * sums.values).sqrt() / known
+        } else {
+            f64::NAN
+        });
+    }
+    out
+}
+
+/// Greater values, though finite, are not summed: their squares would overflow.
+const LARGEST: f64 = 1e150;
+
+#[derive(Default)]
+struct Sums {
+    known: usize,
+    /// Known values that are too large for the sums.
+    beyond: usize,
+    values: f64,
+    squares: f64,
+}
+
+impl Sums {
+    fn add(&mut self, value: f64) {
+        if value.is_nan() {
+            return;
+        }
+        self.known += 1;
+        if value.abs() <= LARGEST {
+            self.values += value;
+            self.squares += value * value;
+        } else {
+            self.beyond += 1;
+        }
+    }
+
+    fn remove(&mut self, value: f64) {
+        if value.is_nan() {
+            return;
+        }
+        self.known -= 1;
+        if value.abs() <= LARGEST {
+            self.values -= value;
+            self.squares -= value * value;
+        } else {
+            self.beyond -= 1;
+        }
+    }
+
+    /// Whether what is left after `removed` was taken away may be mostly rounding.
+    fn unsure(&self, removed: f64) -> bool {
+        removed.abs() <= LARGEST && removed * removed * 1e-9 > self.squares
+    }
+}
