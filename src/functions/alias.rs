@@ -3,7 +3,9 @@
 use super::names::key;
 use super::python_format::percent;
 use super::python_regex::Substitution;
-use super::{Args, Call, Eval, EvalError, Function, Group, Literal, Node, NodeOrTag, Param, SeriesList};
+use super::{
+    Args, Argument, Call, Eval, EvalError, Function, Group, Kind, Literal, Node, NodeOrTag, Param, SeriesList, Value,
+};
 use crate::series::Series;
 
 const SERIES: Param<SeriesList> = Param::required("seriesList");
@@ -13,8 +15,8 @@ const TAGS: Param<NodeOrTag> = Param::required("tags").multiple();
 const SEARCH: Param<String> = Param::required("search");
 const REPLACE: Param<String> = Param::required("replace");
 const POSITIONS: Param<i64> = Param::optional("pos").multiple();
-const START: Param<Node> = Param::optional("start").default(Literal::Integer(0));
-const STOP: Param<Node> = Param::optional("stop").default(Literal::Integer(0));
+const START: Param<Index> = Param::optional("start").default(Literal::Integer(0));
+const STOP: Param<Index> = Param::optional("stop").default(Literal::Integer(0));
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {
@@ -131,11 +133,23 @@ pub(super) const FUNCTIONS: &[Function] = &[
         needs: None,
         expand: None,
         eval: Eval::Series(|call| {
-            let (Node(start), Node(stop)) = (call.args.get(&START), call.args.get(&STOP));
+            let (Index(start), Index(stop)) = (call.args.get(&START), call.args.get(&STOP));
             rename(call, |s| Ok(nodes_between(&s.name, start, stop)))
         }),
     },
 ];
+
+/// Index of a node; a fraction is cut off.
+struct Index(i64);
+impl Argument for Index {
+    const KIND: Kind = Kind::Node;
+    fn read(value: &Value) -> Result<Self, String> {
+        match value {
+            Value::Float(n) if n.is_finite() => Ok(Self(*n as i64)),
+            other => Node::read(other).map(|Node(n)| Self(n)),
+        }
+    }
+}
 
 fn rename<N: Into<std::sync::Arc<str>>>(
     call: &mut Call<'_>,

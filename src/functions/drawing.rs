@@ -1,7 +1,7 @@
 //! How series are drawn: the functions of group Graph. Most change nothing but the style that the graph reads.
 
 use super::{Argument, Call, Eval, Function, Group, Kind, Literal, Param, SeriesList, Value};
-use crate::series::{Series, Style, format_g};
+use crate::series::{Series, Style, float_repr, format_g};
 
 const SERIES: Param<SeriesList> = Param::required("seriesList");
 const ALPHA: Param<f64> = Param::required("alpha");
@@ -54,7 +54,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
         expand: None,
         eval: Eval::Series(|call| {
             let Length(length) = call.args.get(&DASH_LENGTH);
-            let tag = call.args.raw(&DASH_LENGTH).map(|v| v.python_str()).unwrap_or_default();
+            let whole = call.args.raw(&DASH_LENGTH).and_then(|v| v.to_integer());
+            let tag = whole.map_or_else(|| float_repr(length), |n| n.to_string());
             let shown = format_g(length);
             let dashed = styled(call, |style| style.dashed = Some(length)).into_iter().map(|s| {
                 let name = format!("dashed({}, {shown})", s.name);

@@ -15,6 +15,8 @@ mod python_format;
 mod python_regex;
 mod value;
 
+pub mod reference;
+
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
