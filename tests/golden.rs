@@ -10,7 +10,7 @@ use plumbago::backend::Backend;
 use plumbago::clock::{TimeBounds, TimeZone};
 use plumbago::evaluate::{Advance, Rounds};
 use plumbago::functions::Request;
-use plumbago::series::{Selector, Series};
+use plumbago::series::{Selector, Series, Step};
 use plumbago::store::MemoryStore;
 use serde_json::{Value, json};
 use support::dataset;
@@ -28,7 +28,8 @@ impl Replay {
 
     fn fetch(&self, selectors: &[Selector]) -> Vec<Vec<Series>> {
         let answers = self.runtime.block_on(async { self.store.fetch(selectors, &dataset::scope()).await });
-        answers.into_iter().map(|a| a.expect("the store answers")).collect()
+        let answers = answers.into_iter().zip(selectors);
+        answers.map(|(a, s)| no_events(s).unwrap_or_else(|| a.expect("the store answers"))).collect()
     }
 
     /// Status and body of a `/render` case.
@@ -82,6 +83,14 @@ impl Replay {
             }
         }
     }
+}
+
+/// What a store without events answers to `events(..)`: nothing in any second.
+fn no_events(selector: &Selector) -> Option<Vec<Series>> {
+    let range = selector.range;
+    let values = vec![f64::NAN; usize::try_from(range.seconds()).expect("a range is not empty")];
+    let name = selector.pattern.as_str();
+    selector.pattern.is_event_query().then(|| vec![Series::new(name, range.from(), Step::SECOND, values)])
 }
 
 /// The JSON answer, as graphite-web makes it.

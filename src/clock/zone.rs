@@ -59,6 +59,42 @@ impl TimeZone {
         }
     }
 
+    /// The time at which this zone's clock shows what `other`'s shows at `time`: what C's `mktime` makes, in this
+    /// zone, of a date that was broken down in `other`. Where the one had daylight saving time and the other has not,
+    /// `mktime` reads the date with the offset of the season that it was broken down in. Some functions of
+    /// graphite-web pass the request's times through this.
+    #[must_use]
+    pub fn reread(&self, other: &TimeZone, time: i64) -> i64 {
+        if self == other {
+            return time;
+        }
+        let civil = other.local(time);
+        let saving = other.is_dst(time);
+        let plain = self.timestamp(civil);
+        if self.is_dst(plain) == saving {
+            return plain;
+        }
+        civil.seconds() - self.offset_of_season(saving, plain)
+    }
+
+    /// The UTC offset that is in force around `time` with daylight saving time, or without; an hour from the only one
+    /// where there is no such season within eight years.
+    fn offset_of_season(&self, saving: bool, time: i64) -> i64 {
+        const NEAR: i64 = 268_828_200;
+        let at = instant(time);
+        let near = |t: &Timestamp| (t.as_second() - time).abs() <= NEAR;
+        let before = self.0.preceding(at).map(|t| (t.timestamp(), t.dst(), t.offset()));
+        let after = self.0.following(at).map(|t| (t.timestamp(), t.dst(), t.offset()));
+        let season = before
+            .take_while(|(t, ..)| near(t))
+            .chain(after.take_while(|(t, ..)| near(t)))
+            .find(|(_, dst, _)| dst.is_dst() == saving);
+        match season {
+            Some((_, _, offset)) => i64::from(offset.seconds()),
+            None => self.offset(time) + if saving { 3_600 } else { -3_600 },
+        }
+    }
+
     /// Whether daylight saving time is in force at `time` (seconds since the epoch).
     #[must_use]
     pub fn is_dst(&self, time: i64) -> bool {
@@ -236,6 +272,28 @@ mod tests {
         assert_eq!(at(&zone("Australia/Lord_Howe"), (2023, 4, 2), 1, 45), 1_680_362_100);
         assert!(berlin.is_dst(1_690_000_000) && !berlin.is_dst(1_700_000_000));
         assert_eq!((berlin.offset(1_690_000_000), berlin.offset(1_700_000_000)), (7_200, 3_600));
+    }
+
+    /// Values are those of glibc's `mktime` with `tm_isdst` as the other zone had it.
+    #[test]
+    fn clocks_read_in_another_zone() {
+        let (utc, berlin, new_york) = (TimeZone::utc(), zone("Europe/Berlin"), zone("America/New_York"));
+        // 12:00 on the 1st of July, daylight saving, and on the 10th of January in Berlin.
+        let (summer, winter) = (1_688_205_600, 1_673_348_400);
+        assert_eq!((utc.reread(&berlin, summer), utc.reread(&berlin, winter)), (1_688_209_200, 1_673_352_000));
+        assert_eq!(
+            (new_york.reread(&berlin, summer), new_york.reread(&berlin, winter)),
+            (1_688_227_200, 1_673_370_000)
+        );
+        // 12:00 UTC on the same days.
+        assert_eq!((berlin.reread(&utc, 1_688_212_800), berlin.reread(&utc, 1_673_352_000)), (summer + 3_600, winter));
+        // 02:30 in Berlin on the day when New York's clocks have not gone back yet: read as standard time.
+        assert_eq!(new_york.reread(&berlin, 1_698_543_000), 1_698_564_600);
+        assert_eq!(zone("Australia/Lord_Howe").reread(&berlin, winter), 1_673_314_200);
+        assert_eq!(zone("Asia/Kolkata").reread(&zone("Asia/Kolkata"), summer), summer);
+        for time in [i64::MIN, i64::MAX] {
+            let _ = berlin.reread(&new_york, time);
+        }
     }
 
     #[test]

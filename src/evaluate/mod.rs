@@ -139,7 +139,7 @@ impl<F: Fetched> Evaluator<'_, F> {
             Needs::Ranges(ranges) => ranges,
             Needs::InputStep => return Err(EvaluateError::NotLearnt),
         };
-        let mut inputs = Inputs::default();
+        let mut inputs = Inputs { ranges: ranges.clone(), ..Inputs::default() };
         for (param, input) in &call.inputs {
             let at = ranges.iter().map(|r| self.node(input, *r)).collect::<Result<_, _>>()?;
             inputs.arguments.push(InputArgument { param: *param, at });

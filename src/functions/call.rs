@@ -24,6 +24,15 @@ pub struct Request {
     pub seed: u64,
 }
 
+impl Request {
+    /// The request zone's clock at `time`, read in the server's zone: where graphite-web says "local time". The same
+    /// as `time` unless the zones differ.
+    #[must_use]
+    pub fn server_clock(&self, time: i64) -> i64 {
+        self.server_time_zone.reread(&self.time_zone, time)
+    }
+}
+
 /// What the targets of one request share while they are evaluated, in order.
 #[derive(Clone, Debug)]
 pub struct State {
@@ -157,6 +166,8 @@ pub struct InputArgument {
 /// All evaluated inputs of a call.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
+    /// The ranges that `needs` named.
+    pub ranges: Vec<TimeRange>,
     /// The series arguments as they stand in the call.
     pub arguments: Vec<InputArgument>,
     /// The targets that `expand` named, in its order, with their series.
@@ -197,6 +208,13 @@ impl<'a> Call<'a> {
 
     fn index<T: Argument>(&self, param: &Param<T>) -> usize {
         self.args.function.param(super::Parameter::name(param)).expect("a function reads only its own parameters")
+    }
+
+    /// The ranges at which the series arguments were wanted, in the order in which `needs` named them. None when it
+    /// was learnt that there is no series at all.
+    #[must_use]
+    pub fn ranges(&self) -> &[TimeRange] {
+        &self.inputs.ranges
     }
 
     /// The series of a parameter, at the first (usually only) range; all arguments of a repeated parameter together,
@@ -280,7 +298,7 @@ impl<'a> Call<'a> {
             return Err(EvalError::new(format!("`{name}` cannot be used here: it needs `{}`", p.name())));
         }
         let args = Args::new(function);
-        let inputs = Inputs { arguments, targets: Vec::new() };
+        let inputs = Inputs { ranges: vec![self.range], arguments, targets: Vec::new() };
         let call = Call { args: &args, range: self.range, request: self.request, state: self.state, inputs };
         call.run().map(Input::into_list)
     }

@@ -23,7 +23,7 @@ use std::sync::LazyLock;
 pub use call::{Args, Call, EvalError, Input, InputArgument, Inputs, Request, State};
 pub use legend::UnitSystem;
 pub use params::{
-    AggOrSeriesFunc, Any, Argument, Date, IntOrInf, Interval, Kind, Literal, Node, NodeOrTag, Param, Parameter,
+    AggOrSeriesFunc, Amount, Any, Argument, Date, IntOrInf, Interval, Kind, Literal, Node, NodeOrTag, Param, Parameter,
     SeriesList, SeriesLists, Statistic, Tag, Window,
 };
 pub use value::Value;
@@ -37,7 +37,7 @@ macro_rules! families {
         const FAMILIES: &[&[Function]] = &[$($family::FUNCTIONS),*];
     };
 }
-families! { alias, combine, drawing, filter, filter_data, gaps, groups, legend, lists, percent, rates, sort, special, statistics, summarize, transform }
+families! { alias, combine, drawing, filter, filter_data, gaps, groups, holt_winters, legend, lists, moving, percent, rates, regression, sort, sources, special, statistics, summarize, time_shift, transform }
 
 /// One function of the target language.
 pub struct Function {

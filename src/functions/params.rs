@@ -384,6 +384,16 @@ impl Argument for IntOrInf {
     }
 }
 
+/// A number where clients are told of a whole one: graphite-web computes with any.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Amount(pub f64);
+impl Argument for Amount {
+    const KIND: Kind = Kind::Integer;
+    fn read(value: &Value) -> Result<Self, String> {
+        f64::read(value).map(Self)
+    }
+}
+
 /// Index of a node of a dotted name, from 0; negative from the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node(pub i64);
