@@ -126,6 +126,10 @@ fn every_function_is_documented() {
         let uses = std::iter::once(&name).chain(function.aliases).any(|n| function.example.contains(&format!("{n}(")));
         assert!(uses, "the example of {name} does not use it: {}", function.example);
     }
+    let types = manual.split_once("## Types of parameters").expect("the types stand at the end").1;
+    for kind in all().flat_map(|f| f.params.iter()).map(|p| p.kind().name()) {
+        assert!(types.contains(&format!("\n| {kind} | ")), "the type {kind} is not explained");
+    }
     let distinct: BTreeSet<&str> = names().map(|(name, _)| name).collect();
     assert_eq!(distinct.len(), names().count(), "a name is taken twice");
 }

@@ -7,9 +7,11 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::{Args, Ask, Eval, Function, Group, Literal, Needs, Parameter, Request, Value, lookup, names};
+use super::{
+    Args, Argument, Ask, Eval, Function, Group, Kind, Literal, Needs, Parameter, Request, Value, lookup, names,
+};
 use crate::clock::TimeZone;
-use crate::series::{Step, TimeRange, float_repr};
+use crate::series::{Aggregation, Step, TimeRange, float_repr};
 use crate::target::{self, Expr, ExprKind};
 
 /// What `/functions` is asked for.
@@ -222,8 +224,8 @@ fn python_repr(value: Literal) -> String {
 #[must_use]
 pub fn markdown() -> String {
     let mut out = String::from(
-        "# Functions\n\nWhat can stand in a target, by group. The examples are targets that can be tried as they are \
-         over the data of `plumbago demo` or one's own.\n",
+        "# Functions\n\nWhat can stand in a target, by group; after that, what the types of parameters mean. Where a \
+         function reads more than the asked range, it is said with the example.\n",
     );
     let mut functions: Vec<&'static Function> = super::all().collect();
     functions.sort_by_key(|f| (f.group, f.name));
@@ -235,7 +237,58 @@ pub fn markdown() -> String {
         }
         describe(&mut out, function);
     }
+    line(&mut out, "\n## Types of parameters\n\n| Type | |\n| --- | --- |");
+    for kind in KINDS {
+        line(&mut out, &format!("| {} | {} |", kind.name(), meaning(*kind)));
+    }
     out
+}
+
+/// In the order of the manual.
+const KINDS: &[Kind] = &[
+    Kind::SeriesList,
+    Kind::SeriesLists,
+    Kind::Any,
+    Kind::Boolean,
+    Kind::Integer,
+    Kind::Float,
+    Kind::IntOrInf,
+    Kind::String,
+    Kind::Interval,
+    Kind::IntOrInterval,
+    Kind::Date,
+    Kind::Node,
+    Kind::NodeOrTag,
+    Kind::Tag,
+    Kind::AggFunc,
+    Kind::AggOrSeriesFunc,
+];
+
+fn meaning(kind: Kind) -> String {
+    let text = match kind {
+        Kind::Any => "a number, a string, None, or a list of series",
+        Kind::Boolean => "`true` or `false`",
+        Kind::Date => "a time as in `from`, such as \"-1h\" or \"14:00 20260101\"",
+        Kind::Float => "a number",
+        Kind::Integer => "a whole number",
+        Kind::Interval => {
+            "a length of time: a number and s, min, h, d, w, mon (30 days) or y (365 days), as in \"5min\""
+        }
+        Kind::IntOrInterval => "a number of points, or a length of time such as \"5min\"",
+        Kind::IntOrInf => "a whole number, or `inf` for no limit",
+        Kind::Node => "the position of a node in a name, from 0; negative: from the end",
+        Kind::NodeOrTag => "the position of a node in a name (without quotes), or the name of a tag (in quotes)",
+        Kind::Tag => "the name of a tag",
+        Kind::SeriesList => "a path with or without globs, or a call",
+        Kind::SeriesLists => "a list of lists, as `mapSeries` makes it",
+        Kind::String => "a text in single or double quotes",
+        Kind::AggFunc | Kind::AggOrSeriesFunc => {
+            let names: Vec<String> = Aggregation::options().into_iter().map(target_text).collect();
+            let more = if kind == Kind::AggFunc { "" } else { ", or the name of a function of series" };
+            return format!("one of `{}`{more}", names.join("`, `"));
+        }
+    };
+    text.to_owned()
 }
 
 fn line(out: &mut String, text: &str) {
@@ -282,7 +335,8 @@ fn remarks(param: &dyn Parameter) -> String {
         remarks.push(format!("also `{also}`"));
     }
     let options = param.options();
-    if !options.is_empty() {
+    // Those of a type are listed with the types.
+    if !options.is_empty() && !matches!(param.kind(), Kind::AggFunc | Kind::AggOrSeriesFunc) {
         remarks.push(format!("one of {}", list(&options)));
     }
     if !param.suggestions().is_empty() {
