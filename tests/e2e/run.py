@@ -19,7 +19,8 @@ class Result(unittest.TestResult):
 
     def __init__(self):
         super().__init__()
-        self.passed = self.failed = 0
+        self.passed = 0
+        self.bad = set()
 
     def startTest(self, test):
         super().startTest(test)
@@ -28,11 +29,18 @@ class Result(unittest.TestResult):
     def _line(self, test, word):
         print(f"   {word} {time.monotonic() - getattr(self, 'started', time.monotonic()):6.2f} s  {test.id()}", flush=True)
 
+    @property
+    def failed(self):
+        return len(self.bad)
+
     def _fail(self, test, error):
-        self.failed += 1
+        # Each test once, however many of its parts fail.
+        self.bad.add(getattr(test, "test_case", test).id())
         self._line(test, "FAIL")
-        trouble = self._exc_info_to_string(error, test)
-        print("      " + trouble[-4000:].replace("\n", "\n      "), flush=True)
+        trouble = self._exc_info_to_string(error, test).rstrip()
+        if len(trouble) > 8000:
+            trouble = trouble[:4000] + "\n…\n" + trouble[-4000:]
+        print("      " + trouble.replace("\n", "\n      "), flush=True)
 
     def addSuccess(self, test):
         self.passed += 1
@@ -49,7 +57,7 @@ class Result(unittest.TestResult):
             self._fail(subtest, error)
 
     def addSkip(self, test, reason):
-        self.failed += 1
+        self.bad.add(test.id())
         self._line(test, f"SKIPPED ({reason}), which counts as a failure:")
 
 
@@ -80,7 +88,7 @@ def main():
             tempfile.tempdir = None
     if result.passed + result.failed == 0:
         print("   no test has such a name")
-        result.failed = 1
+        return 1
     print(f"{result.passed} passed, {result.failed} failed")
     return 1 if result.failed else 0
 
