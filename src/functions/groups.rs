@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::combine::{aggregate, function_of};
-use super::names::key;
+use super::names::{key, slice};
 use super::{
     AggOrSeriesFunc, Args, Call, Eval, EvalError, Function, Group, Literal, Node, NodeOrTag, Param, SeriesList,
     SeriesLists, Tag,
@@ -285,9 +285,8 @@ fn applications(args: &Args, series: &[Series]) -> Result<BTreeMap<String, Strin
         if node >= len {
             return Err(EvalError::argument(&PREFIX_NODE, format!("{} has no node {node}, only {len} nodes", s.name)));
         }
-        let count = node.saturating_add(1);
-        let count = if count < 0 { count.saturating_add(len).max(0) } else { count };
-        let prefix = nodes[..usize::try_from(count).unwrap_or(0)].join(".");
+        let (_, end) = slice(nodes.len(), 0, node.saturating_add(1));
+        let prefix = nodes[..end].join(".");
         let target = template.replace('%', &prefix);
         if !target.trim().is_empty() {
             applications.insert(prefix, target);

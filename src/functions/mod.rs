@@ -7,6 +7,7 @@
 
 mod call;
 mod columns;
+mod first_path;
 mod names;
 mod normalize;
 mod params;

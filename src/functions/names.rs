@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::NodeOrTag;
+use super::first_path::first_path;
 use crate::series::Series;
 
 /// The most bytes of the names of other series in a name: what is longer is cut. Every series of a result may have
@@ -82,40 +83,6 @@ pub(crate) fn key(series: &Series, nodes: &[NodeOrTag]) -> String {
     values.join(".")
 }
 
-/// The first path in the text of an expression: `a.b` in `scale(sumSeries(a.b,c),2)`. `None` when the innermost first
-/// argument is something else.
-pub(crate) fn first_path(expression: &str) -> Option<&str> {
-    let mut rest = expression.trim_start();
-    loop {
-        let word = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
-        let after = rest[word..].trim_start();
-        match after.strip_prefix('(') {
-            Some(inner) if word > 0 && !rest.starts_with(|c: char| c.is_ascii_digit()) => rest = inner.trim_start(),
-            _ => break,
-        }
-    }
-    let mut depth = 0_u32;
-    let mut escaped = false;
-    let end = rest.char_indices().find_map(|(at, c)| {
-        if std::mem::take(&mut escaped) {
-            return None;
-        }
-        match c {
-            '\\' => escaped = true,
-            '{' => depth += 1,
-            '}' if depth > 0 => depth -= 1,
-            ',' if depth > 0 => {}
-            '(' | ')' | '}' | ',' | '|' | '"' | '\'' => return Some(at),
-            c if c.is_whitespace() => return Some(at),
-            _ => {}
-        }
-        None
-    });
-    let path = &rest[..end.unwrap_or(rest.len())];
-    let number = || path.parse::<f64>().is_ok() && end.is_some();
-    if path.is_empty() || number() { None } else { Some(path) }
-}
-
 /// First and last (exclusive) index of Python's `[start:stop]` of a list: negative ones count from its end, those
 /// beyond are cut.
 pub(crate) fn slice(len: usize, start: i64, stop: i64) -> (usize, usize) {
@@ -147,20 +114,5 @@ mod tests {
         assert_eq!(shared(&name, 1), name);
         assert!(shared(&name, 30_000).len() * 30_000 <= MAX_BYTES_OF_LIST + 30_000 * "…".len());
         assert_eq!(cut("aé", 2), "a");
-    }
-
-    #[test]
-    fn first_paths() {
-        for (expression, path) in [
-            ("a.b", Some("a.b")),
-            ("scale(sumSeries(a.b,c),2)", Some("a.b")),
-            ("sumSeries( a.{b,c}.d , x)", Some("a.{b,c}.d")),
-            ("5xx.rate", Some("5xx.rate")),
-            ("constantLine(5)", None),
-            ("randomWalk(\"x.y\")", None),
-            ("seriesByTag('name=x')", None),
-        ] {
-            assert_eq!(first_path(expression), path, "{expression}");
-        }
     }
 }
