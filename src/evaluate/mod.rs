@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub use rounds::{Advance, Rounds, RoundsError};
 
-use crate::bind::{Binder, Node, NodeId, NodeKind, Target};
+use crate::bind::{Binder, Node, NodeKind, Target};
 use crate::functions::{Call, Input, InputArgument, Inputs, Needs, Request, State};
 use crate::plan::{Learnt, Probe, ProbeKind, demand};
 use crate::series::{PathExpression, Selector, Series, Step, TimeRange};
@@ -39,9 +39,6 @@ pub enum EvaluateError {
     /// A step or the targets of a dynamic call have not been learnt yet: plan another round.
     #[error("something about a call is not known yet")]
     NotLearnt,
-    /// A step that an earlier request saw is not what the series have now: forget it and plan another round.
-    #[error("a remembered step is no longer true")]
-    WrongGuess(NodeId),
     /// A function cannot be applied.
     #[error("{0}")]
     Target(Diagnostic),
@@ -74,7 +71,9 @@ pub fn learn(
     fetched: &impl Fetched,
     binder: &mut Binder,
 ) -> Result<(), (usize, Diagnostic)> {
-    for probe in probes {
+    // A call stands before what is below it: from the end on, the steps of inner windows are known when outer ones
+    // are evaluated.
+    for probe in probes.iter().rev() {
         let NodeKind::Call(call) = &probe.node.kind else { continue };
         // Learnt from an earlier probe of the same call site: one is enough.
         if probe.kind == ProbeKind::Step && learnt.steps.contains_key(&probe.node.id) {
@@ -96,6 +95,7 @@ pub fn learn(
         }
         match probe.kind {
             ProbeKind::Step => {
+                learnt.guesses.remove(&probe.node.id);
                 learnt.steps.insert(probe.node.id, coarsest(&series));
             }
             ProbeKind::Targets => {
@@ -143,12 +143,6 @@ impl<F: Fetched> Evaluator<'_, F> {
         for (param, input) in &call.inputs {
             let at = ranges.iter().map(|r| self.node(input, *r)).collect::<Result<_, _>>()?;
             inputs.arguments.push(InputArgument { param: *param, at });
-        }
-        if let Some(guess) = self.learnt.guessed(node.id) {
-            let lists = inputs.arguments.iter().flat_map(|a| a.at.iter());
-            if coarsest(lists.flat_map(Input::iter)).is_some_and(|step| step != guess) {
-                return Err(EvaluateError::WrongGuess(node.id));
-            }
         }
         if call.function.expand.is_some() {
             let Some(targets) = self.learnt.targets.get(&(node.id, range)).cloned() else {

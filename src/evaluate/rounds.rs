@@ -3,14 +3,14 @@
 //! [`Rounds::advance`] says either what to fetch next or the result. The caller fetches (all in one batch) and calls
 //! again; almost always there are two calls, one that names everything and one that answers.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{EvaluateError, Fetched, evaluate, learn};
-use crate::bind::{Binder, NodeId, NodeKind, Target};
-use crate::functions::{Request, State};
-use crate::plan::{Learnt, PlanError, Probe, ProbeKind, StepKey, StepMemory, plan};
-use crate::series::{Selector, Series};
+use super::{EvaluateError, Fetched, coarsest, evaluate, learn};
+use crate::bind::{Binder, Node, NodeId, NodeKind, Target};
+use crate::functions::{Needs, Request, State};
+use crate::plan::{Learnt, PlanError, Probe, ProbeKind, StepKey, StepMemory, demand, plan};
+use crate::series::{Selector, Series, Step, TimeRange};
 use crate::target::Diagnostic;
 
 /// One request on its way.
@@ -23,7 +23,6 @@ pub struct Rounds {
     probes: Vec<Probe>,
     memory: Option<Arc<StepMemory>>,
     keys: HashMap<NodeId, StepKey>,
-    distrusted: BTreeSet<NodeId>,
     fetches: u32,
     misses: u32,
 }
@@ -96,7 +95,6 @@ impl Rounds {
             probes: Vec::new(),
             memory,
             keys: HashMap::new(),
-            distrusted: BTreeSet::new(),
             fetches: 0,
             misses: 0,
         })
@@ -131,7 +129,7 @@ impl Rounds {
             learn(&probes, &self.request, &mut self.learnt, fetched, &mut self.binder)
                 .map_err(|(target, diagnostic)| RoundsError::Target { target, diagnostic })?;
             let mut plan = plan(&self.targets, &self.request, &self.learnt)?;
-            if self.guess(&plan.probes) {
+            if self.guess(&plan.probes, fetched) {
                 plan = crate::plan::plan(&self.targets, &self.request, &self.learnt)?;
             }
             self.probes = plan.probes;
@@ -150,10 +148,6 @@ impl Rounds {
                 Err((_, EvaluateError::NotAsked(selector))) => {
                     self.misses += 1;
                     return self.fetch(vec![selector]);
-                }
-                Err((_, EvaluateError::WrongGuess(node))) => {
-                    self.learnt.guesses.remove(&node);
-                    self.distrusted.insert(node);
                 }
                 Err((_, EvaluateError::NotLearnt)) => {}
                 Err((target, EvaluateError::Target(diagnostic))) => {
@@ -180,31 +174,60 @@ impl Rounds {
         self.targets.iter().enumerate().map(one).collect()
     }
 
-    /// Takes remembered steps for probes of steps. Says whether there was any.
-    fn guess(&mut self, probes: &[Probe]) -> bool {
-        let Some(memory) = &self.memory else { return false };
+    /// Finds likely steps for probes of steps: what an earlier request saw, else what the series below have. Says
+    /// whether there was any.
+    fn guess(&mut self, probes: &[Probe], fetched: &impl Fetched) -> bool {
         let mut any = false;
-        for probe in probes.iter().filter(|p| p.kind == ProbeKind::Step) {
+        // Inner calls first, so that outer ones can take over their steps.
+        for probe in probes.iter().rev().filter(|p| p.kind == ProbeKind::Step) {
             let NodeKind::Call(call) = &probe.node.kind else { continue };
             let id = probe.node.id;
-            if self.keys.contains_key(&id) || self.distrusted.contains(&id) {
+            if self.learnt.guesses.contains_key(&id) {
                 continue;
             }
-            let key = StepKey::of(call, probe.range, &self.request);
-            if let Some(step) = memory.recall(&key) {
+            let remembered = match &self.memory {
+                Some(memory) => {
+                    let key = StepKey::of(call, probe.range, &self.request);
+                    let step = memory.recall(&key);
+                    self.keys.insert(id, key);
+                    step
+                }
+                None => None,
+            };
+            let likely = || call.inputs.iter().filter_map(|(_, i)| self.likely_step(i, probe.range, fetched)).max();
+            if let Some(step) = remembered.or_else(likely) {
                 self.learnt.guesses.insert(id, step);
                 any = true;
             }
-            self.keys.insert(id, key);
         }
         any
+    }
+
+    /// The step that a node's series have if no function below changes it, as far as it can be seen.
+    fn likely_step(&self, node: &Node, range: TimeRange, fetched: &impl Fetched) -> Option<Step> {
+        let call = match &node.kind {
+            NodeKind::Path { pattern, .. } => {
+                return coarsest(fetched.series(&Selector { pattern: pattern.clone(), range })?);
+            }
+            NodeKind::Call(call) => call,
+        };
+        if let Some(step) = self.learnt.steps.get(&node.id) {
+            return *step;
+        }
+        if let Some(step) = self.learnt.guesses.get(&node.id) {
+            return Some(*step);
+        }
+        let range = match demand(node.id, call, range, &self.request, &self.learnt).ok()? {
+            Needs::Ranges(ranges) => *ranges.first()?,
+            Needs::InputStep => range,
+        };
+        call.inputs.iter().filter_map(|(_, input)| self.likely_step(input, range, fetched)).max()
     }
 
     fn remember(&mut self) {
         let Some(memory) = &self.memory else { return };
         for (id, key) in self.keys.drain() {
-            let seen = self.learnt.steps.get(&id).copied().flatten().or_else(|| self.learnt.guesses.get(&id).copied());
-            if let Some(step) = seen {
+            if let Some(step) = self.learnt.steps.get(&id).copied().flatten() {
                 memory.remember(key, step);
             }
         }

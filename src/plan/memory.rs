@@ -1,7 +1,7 @@
 //! Step memory: the steps that windows in points met in earlier requests, so that a repeated request plans in one round.
 //!
-//! What is remembered is only a guess. Evaluation compares it with the series that came, so a wrong one costs a round
-//! and never a wrong answer.
+//! What is remembered is only a guess. The series that tell the true step are fetched in the same round and looked at
+//! before anything is computed, so a wrong guess costs a round and never a wrong answer.
 
 use std::fmt::Write as _;
 use std::time::Duration;

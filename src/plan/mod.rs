@@ -22,18 +22,11 @@ use crate::target::Diagnostic;
 pub struct Learnt {
     /// The coarsest step of a call site's series; `None` where it has no series at all.
     pub steps: HashMap<NodeId, Option<Step>>,
-    /// Steps that an earlier request saw at this place. Used like learnt ones until they are found wrong.
+    /// Steps that are likely. Planning goes on with them, and still probes for the true ones in the same round: a wrong
+    /// guess costs a round, and no result is computed from one.
     pub guesses: HashMap<NodeId, Step>,
     /// The targets that a dynamic call reads, by call site and range.
     pub targets: HashMap<(NodeId, TimeRange), Arc<Vec<Target>>>,
-}
-
-impl Learnt {
-    /// The step that is only guessed for a call site, if it is.
-    #[must_use]
-    pub fn guessed(&self, node: NodeId) -> Option<Step> {
-        if self.steps.contains_key(&node) { None } else { self.guesses.get(&node).copied() }
-    }
 }
 
 /// Something that must be evaluated before planning can go on.
@@ -94,7 +87,8 @@ const MAX_VISITS: usize = 100_000;
 /// # Errors
 /// Needs that cannot be computed, or too many of them.
 pub fn plan(targets: &[Target], request: &Request, learnt: &Learnt) -> Result<Plan, PlanError> {
-    let mut planner = Planner { request, learnt, plan: Plan::default(), visited: HashSet::new(), target: 0 };
+    let mut planner =
+        Planner { request, learnt, plan: Plan::default(), visited: HashSet::new(), probed: HashSet::new(), target: 0 };
     for (i, target) in targets.iter().enumerate() {
         planner.target = i;
         planner.visit(&target.root, request.range)?;
@@ -107,6 +101,8 @@ struct Planner<'a> {
     learnt: &'a Learnt,
     plan: Plan,
     visited: HashSet<(NodeId, TimeRange)>,
+    /// Call sites whose step this round finds out.
+    probed: HashSet<NodeId>,
     target: usize,
 }
 
@@ -127,13 +123,18 @@ impl Planner<'_> {
         };
         let needs = demand(node.id, call, range, self.request, self.learnt)
             .map_err(|e| PlanError::Target { target: self.target, diagnostic: call.diagnostic(node.span, &e) })?;
-        let ranges = match needs {
+        let unsure = !self.learnt.steps.contains_key(&node.id)
+            && (needs == Needs::InputStep || self.learnt.guesses.contains_key(&node.id));
+        let mut ranges = match needs {
             Needs::Ranges(ranges) => ranges,
-            Needs::InputStep => {
-                self.probe(node, range, ProbeKind::Step);
-                vec![range]
-            }
+            Needs::InputStep => Vec::new(),
         };
+        // The step is that of the series over the asked range. One range tells it for all ranges of a call site; the
+        // first, which goes before the others, so that sites below are probed at what they are first asked for.
+        if unsure && self.probed.insert(node.id) {
+            self.probe(node, range, ProbeKind::Step);
+            ranges.insert(0, range);
+        }
         for range in ranges {
             for (_, input) in &call.inputs {
                 self.visit(input, range)?;
