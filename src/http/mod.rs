@@ -13,6 +13,7 @@ use std::net::TcpListener;
 use actix_web::{HttpResponse, HttpServer, middleware, web};
 
 pub use app::{App, BuildError};
+pub use outer::outer;
 pub use params::Params;
 pub use problem::Problem;
 

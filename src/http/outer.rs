@@ -13,8 +13,12 @@ use super::App;
 use super::context::{Context, REQUEST_ID};
 use crate::encode::compression::{WORTHWHILE, compressed};
 
-/// Puts a [`Context`] into the request, and around the answer its id, compression and a line in the log.
-pub(super) async fn outer<B: MessageBody + 'static>(
+/// The middleware around all routes: puts what is known of the client (id, address, headers to pass on) into the
+/// request, and around the answer its id, compression and a line in the log.
+///
+/// # Errors
+/// What the route answers as an error.
+pub async fn outer<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
