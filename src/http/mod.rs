@@ -2,6 +2,7 @@
 
 mod app;
 mod context;
+mod openapi;
 mod outer;
 mod params;
 mod problem;
@@ -23,6 +24,7 @@ pub fn routes(app: web::Data<App>) -> impl FnOnce(&mut web::ServiceConfig) {
         service.app_data(web::PayloadConfig::new(app.config().limits.body));
         service.app_data(web::FormConfig::default().limit(app.config().limits.body));
         service.app_data(app);
+        openapi::routes(service);
         for path in ["/render", "/render/"] {
             service.service(
                 web::resource(path).route(web::get().to(render::render)).route(web::post().to(render::render)),
