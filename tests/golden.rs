@@ -14,6 +14,7 @@ use plumbago::series::{Selector, Series, Step};
 use plumbago::store::MemoryStore;
 use serde_json::{Value, json};
 use support::dataset;
+use support::judge::difference;
 
 struct Replay {
     store: MemoryStore,
@@ -136,41 +137,6 @@ fn body(series: &[Series], max_data_points: Option<&str>, no_null_points: bool) 
         out.push(json!({"target": &*s.name, "tags": tags, "datapoints": points}));
     }
     Value::Array(out)
-}
-
-/// `None` when equal by the rules of the recordings, else the place.
-fn difference(want: &Value, got: &Value, path: &str) -> Option<String> {
-    match (want, got) {
-        (Value::String(w), Value::Null) if matches!(w.as_str(), "Infinity" | "-Infinity" | "NaN") => None,
-        (Value::Number(w), Value::Number(g)) => {
-            let (w, g) = (w.as_f64()?, g.as_f64()?);
-            let close = (w - g).abs() <= 1e-12_f64.max(1e-9 * w.abs().max(g.abs()));
-            if close { None } else { Some(format!("{path}: want {w} got {g}")) }
-        }
-        (Value::Array(w), Value::Array(g)) => {
-            let inner = w.iter().zip(g).enumerate().find_map(|(i, (w, g))| difference(w, g, &format!("{path}[{i}]")));
-            inner.or_else(|| (w.len() != g.len()).then(|| format!("{path}: want {} items got {}", w.len(), g.len())))
-        }
-        (Value::Object(w), Value::Object(g)) => {
-            for (key, value) in w {
-                match g.get(key) {
-                    None => return Some(format!("{path}.{key}: missing")),
-                    Some(other) => {
-                        if let Some(d) = difference(value, other, &format!("{path}.{key}")) {
-                            return Some(d);
-                        }
-                    }
-                }
-            }
-            let extra: Vec<_> = g.keys().filter(|k| !w.contains_key(*k)).collect();
-            (!extra.is_empty()).then(|| format!("{path}: extra {extra:?}"))
-        }
-        (w, g) if w == g => None,
-        (w, g) => {
-            let short = |v: &Value| v.to_string().chars().take(160).collect::<String>();
-            Some(format!("{path}: want {} got {}", short(w), short(g)))
-        }
-    }
 }
 
 fn judge(case: &Value, (status, body): &(u16, Value)) -> Option<String> {

@@ -1,12 +1,15 @@
 //! HTTP: routes, parameters, errors to statuses. The only module that knows actix.
 
+mod answer;
 mod app;
 mod context;
 mod openapi;
+mod find;
 mod outer;
 mod params;
 mod problem;
 mod render;
+mod tags;
 
 use std::io;
 use std::net::TcpListener;
@@ -30,6 +33,9 @@ pub fn routes(app: web::Data<App>) -> impl FnOnce(&mut web::ServiceConfig) {
                 web::resource(path).route(web::get().to(render::render)).route(web::post().to(render::render)),
             );
         }
+        find::routes(service);
+        tags::routes(service);
+        service.default_service(web::to(answer::not_found));
         service
             .route("/healthz", web::get().to(|| async { HttpResponse::Ok().content_type("text/plain").body("ok\n") }));
     }

@@ -3,3 +3,4 @@
 
 pub mod dataset;
 pub mod evaluate;
+pub mod judge;
