@@ -1,5 +1,8 @@
 //! The rules by which an answer is compared with a recorded one.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
 use serde_json::{Value, json};
 
 use plumbago::backend::wire::Limits;
@@ -113,6 +116,65 @@ pub fn judge(case: &Value, answer: &HttpAnswer) -> Option<String> {
         sort(&mut got);
     }
     difference(&want, &got, case["endpoint"].as_str().unwrap_or_default())
+}
+
+/// `None` when a server's answer to a recorded render is right, else what is wrong.
+pub fn judge_render(case: &Value, answer: &HttpAnswer) -> Option<String> {
+    let want = case["status"].as_u64().expect("a status") as u16;
+    let status = answer.status;
+    match want {
+        500 => return (status >= 500).then(|| format!("status {status}")),
+        404 | 405 => return (!(400..500).contains(&status)).then(|| format!("status {status}, want a 4xx")),
+        _ if want != status => {
+            return Some(format!("status {status}, want {want}: {}", String::from_utf8_lossy(&answer.body)));
+        }
+        200 => {}
+        _ => return None,
+    }
+    if answer.header("content-type") != case["content_type"].as_str() {
+        return Some(format!("content type {:?}, want {}", answer.header("content-type"), case["content_type"]));
+    }
+    let want = &case["body"];
+    if want["binary"] == true {
+        let magic: &[&[u8]] = match case["content_type"].as_str() {
+            Some("image/png") => &[b"\x89PNG\r\n\x1a\n"],
+            Some("image/svg+xml") => &[b"<?xml", b"<svg"],
+            _ => &[b"%PDF"],
+        };
+        return (!magic.iter().any(|m| answer.body.starts_with(m))).then(|| "not such a picture".to_owned());
+    }
+    if let Some(text) = want.as_str() {
+        return text_difference(text, &String::from_utf8_lossy(&answer.body));
+    }
+    let got: Result<Value, String> = match case["content_type"].as_str() {
+        Some("application/pickle") => {
+            serde_pickle::from_slice(&answer.body, serde_pickle::DeOptions::new()).map_err(|e| e.to_string())
+        }
+        Some("application/x-msgpack") => rmp_serde::from_slice(&answer.body).map_err(|e| e.to_string()),
+        _ => serde_json::from_slice(&answer.body).map_err(|e| e.to_string()),
+    };
+    match got {
+        Ok(got) => difference(want, &got, ""),
+        Err(error) => Some(format!("{error}: {}", String::from_utf8_lossy(&answer.body))),
+    }
+}
+
+/// Texts are equal when their words are and their numbers agree.
+fn text_difference(want: &str, got: &str) -> Option<String> {
+    static NUMBER: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?").expect("a valid expression"));
+    let parts = |text: &str| {
+        let text = text.replace("\r\n", "\n");
+        let numbers: Vec<f64> = NUMBER.find_iter(&text).filter_map(|n| n.as_str().parse().ok()).collect();
+        (NUMBER.replace_all(&text, "#").into_owned(), numbers)
+    };
+    let ((want_words, want_numbers), (got_words, got_numbers)) = (parts(want), parts(got));
+    let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-12_f64.max(1e-9 * a.abs().max(b.abs()));
+    let same = want_words == got_words
+        && want_numbers.len() == got_numbers.len()
+        && want_numbers.iter().zip(&got_numbers).all(close);
+    let short = |text: &str| text.chars().take(160).collect::<String>();
+    (!same).then(|| format!("text: want {} got {}", short(want), short(got)))
 }
 
 fn nodes(nodes: &[FoundNode]) -> Value {

@@ -4,3 +4,4 @@
 pub mod dataset;
 pub mod evaluate;
 pub mod judge;
+pub mod server;
