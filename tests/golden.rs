@@ -52,7 +52,7 @@ async fn graphite_web_answers() {
             if only.as_ref().is_some_and(|o| !group.starts_with(o.as_str()) && id != o) {
                 continue;
             }
-            if !case["endpoint"].as_str().is_some_and(|e| e.trim_end_matches('/') == "/render") {
+            if case["endpoint"].as_str().is_none_or(|e| e.trim_end_matches('/') != "/render") {
                 continue;
             }
             // Names that are not ASCII are always read, as with UTF8_METRICS on.
