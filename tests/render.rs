@@ -89,8 +89,8 @@ async fn answers_graphite_web_gave_to_known_traps() {
     assert_eq!(points(&get(&app, &format!("/render?target=scale(a.c,%222%22)&{RANGE}")).await)[0][0], 2.0);
     assert_eq!(get(&app, &format!("/render?target=no.such&{RANGE}")).await.json(), json!([]));
     assert_eq!(get(&app, &format!("/render?target=a.b&maxDataPoints=0&{RANGE}")).await.status, 200);
-    let one = get(&app, "/render?target=a.b&from=-60&until=540&now=900&format=json&maxDataPoints=1").await;
-    assert_eq!(points(&one), json!([[4.5, 0]]));
+    let one = get(&app, "/render?target=a.b&from=0&until=600&now=900&format=json&maxDataPoints=1").await;
+    assert_eq!(points(&one), json!([[5.5, 60]]), "the mean of 1 to 10 at the first time");
 }
 
 #[actix_web::test]
