@@ -39,6 +39,9 @@ pub mod cache;
 /// Answers as bytes: JSON, CSV, raw, dygraph, rickshaw…; compression.
 pub mod encode;
 
+/// Pictures of series: PNG, SVG, PDF.
+pub mod graph;
+
 /// The use case: targets in, series out.
 pub mod render;
 

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::LazyLock;
 
+use jiff::fmt::strtime::{BrokenDownTime, Config};
 use jiff::tz::{AmbiguousOffset, Offset, TimeZoneDatabase};
 use jiff::{SignedDuration, Timestamp, civil};
 
@@ -93,6 +94,13 @@ impl TimeZone {
             Some((_, _, offset)) => i64::from(offset.seconds()),
             None => self.offset(time) + if saving { 3_600 } else { -3_600 },
         }
+    }
+
+    /// What calendar and clock show at `time`, by a `strftime` format. Directives that do not exist stay as they are.
+    #[must_use]
+    pub fn format(&self, time: i64, format: &str) -> String {
+        let shown = BrokenDownTime::from(&instant(time).to_zoned_datetime(self.0.clone()));
+        shown.to_string_with_config(&Config::new().lenient(true), format).unwrap_or_else(|_| format.to_owned())
     }
 
     /// Whether daylight saving time is in force at `time` (seconds since the epoch).

@@ -1,0 +1,204 @@
+//! PNG: pixels by tiny-skia, text by ab_glyph.
+
+use std::convert::Infallible;
+use std::io;
+
+use ab_glyph::{Font as _, point as glyph_point};
+use plotters_backend::{BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind};
+use tiny_skia::{
+    Color as SkiaColor, FillRule, LineCap, LineJoin, Paint, Path, PathBuilder, Pixmap, PremultipliedColorU8, Rect,
+    Stroke, Transform,
+};
+
+use super::Color;
+use super::surface::{Surface, TextPlace, Turn, UNITS, pixels, point};
+
+type Drawn = Result<(), DrawingErrorKind<Infallible>>;
+
+/// A picture of pixels.
+pub(super) struct Raster<'a> {
+    pixmap: &'a mut Pixmap,
+}
+
+impl<'a> Raster<'a> {
+    /// Draws on `pixmap`, which becomes a single colour.
+    pub fn new(pixmap: &'a mut Pixmap, background: Color) -> Self {
+        let [r, g, b] = background.rgb;
+        let alpha = (background.opacity() * 255.0).round() as u8;
+        pixmap.fill(SkiaColor::from_rgba8(r, g, b, alpha));
+        Self { pixmap }
+    }
+
+    fn fill(&mut self, path: &Path, color: BackendColor) {
+        let paint = paint(color);
+        self.pixmap.fill_path(path, &paint, FillRule::Winding, Transform::identity(), None);
+    }
+
+    fn stroke(&mut self, path: &Path, color: BackendColor, width: u32) {
+        let stroke = Stroke {
+            width: width as f32 / UNITS as f32,
+            line_cap: LineCap::Butt,
+            line_join: LineJoin::Bevel,
+            ..Stroke::default()
+        };
+        self.pixmap.stroke_path(path, &paint(color), &stroke, Transform::identity(), None);
+    }
+
+    fn blend(&mut self, x: i64, y: i64, color: BackendColor, coverage: f32) {
+        let (width, height) = (i64::from(self.pixmap.width()), i64::from(self.pixmap.height()));
+        if !(0..width).contains(&x) || !(0..height).contains(&y) {
+            return;
+        }
+        let alpha = coverage.clamp(0.0, 1.0) * color.alpha as f32;
+        let pixel = &mut self.pixmap.pixels_mut()[(y * width + x) as usize];
+        let mix = |below: u8, above: u8| {
+            (f32::from(below) * (1.0 - alpha) + f32::from(above) * alpha).round().clamp(0.0, 255.0) as u8
+        };
+        let (r, g, b) = color.rgb;
+        let a = mix(pixel.alpha(), 255);
+        let mixed = [mix(pixel.red(), r).min(a), mix(pixel.green(), g).min(a), mix(pixel.blue(), b).min(a)];
+        if let Some(mixed) = PremultipliedColorU8::from_rgba(mixed[0], mixed[1], mixed[2], a) {
+            *pixel = mixed;
+        }
+    }
+}
+
+fn paint(color: BackendColor) -> Paint<'static> {
+    let (r, g, b) = color.rgb;
+    let mut paint = Paint::default();
+    paint.set_color_rgba8(r, g, b, (color.alpha * 255.0).round() as u8);
+    paint
+}
+
+fn path(points: impl IntoIterator<Item = BackendCoord>, close: bool) -> Option<Path> {
+    let mut path = PathBuilder::new();
+    for (x, y) in points.into_iter().map(point) {
+        if path.is_empty() {
+            path.move_to(x, y);
+        } else {
+            path.line_to(x, y);
+        }
+    }
+    if close {
+        path.close();
+    }
+    path.finish()
+}
+
+impl Surface for Raster<'_> {}
+
+impl DrawingBackend for Raster<'_> {
+    type ErrorType = Infallible;
+
+    fn get_size(&self) -> (u32, u32) {
+        (self.pixmap.width() * UNITS.unsigned_abs(), self.pixmap.height() * UNITS.unsigned_abs())
+    }
+
+    fn ensure_prepared(&mut self) -> Drawn {
+        Ok(())
+    }
+
+    fn present(&mut self) -> Drawn {
+        Ok(())
+    }
+
+    fn draw_pixel(&mut self, at: BackendCoord, color: BackendColor) -> Drawn {
+        let (x, y) = point(at);
+        self.blend(x as i64, y as i64, color, 1.0);
+        Ok(())
+    }
+
+    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> Drawn {
+        self.draw_path([from, to], style)
+    }
+
+    fn draw_rect<S: BackendStyle>(
+        &mut self,
+        (left, top): BackendCoord,
+        (right, bottom): BackendCoord,
+        style: &S,
+        fill: bool,
+    ) -> Drawn {
+        if !fill {
+            let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
+            if let Some(path) = path(corners, true) {
+                self.stroke(&path, style.color(), style.stroke_width());
+            }
+        } else if let Some(rect) = Rect::from_ltrb(pixels(left), pixels(top), pixels(right), pixels(bottom)) {
+            self.pixmap.fill_rect(rect, &paint(style.color()), Transform::identity(), None);
+        }
+        Ok(())
+    }
+
+    fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, points: I, style: &S) -> Drawn {
+        if let Some(path) = path(points, false) {
+            self.stroke(&path, style.color(), style.stroke_width());
+        }
+        Ok(())
+    }
+
+    fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, points: I, style: &S) -> Drawn {
+        if let Some(path) = path(points, true) {
+            self.fill(&path, style.color());
+        }
+        Ok(())
+    }
+
+    /// Each character is rasterised upright; for a text that runs upwards its pixels are put elsewhere, so it is as
+    /// sharp as any other.
+    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, at: BackendCoord) -> Drawn {
+        let place = TextPlace::new(text, style, at);
+        let color = style.color();
+        let font = place.face.font();
+        let scale = place.face.sharp_scale(place.size);
+        // The base line is between two rows of pixels, and the text begins with a pixel.
+        let (start, base) = place.turned(place.dx, place.dy);
+        let (start, base) = (start.round() as i64, base.round() as i64);
+        for placed in place.face.place(text, place.size).0 {
+            let glyph = placed.glyph.with_scale_and_position(scale, glyph_point(placed.x as f32, 0.0));
+            let Some(outlined) = font.outline_glyph(glyph) else { continue };
+            let corner = outlined.px_bounds().min;
+            let (left, top) = (corner.x as i64, corner.y as i64);
+            outlined.draw(|x, y, coverage| {
+                let (along, down) = (left + i64::from(x), top + i64::from(y));
+                let (x, y) = match place.turn {
+                    Turn::None => (start + along, base + down),
+                    Turn::Up => (start + down, base - 1 - along),
+                    Turn::Down => (start - 1 - down, base + along),
+                };
+                self.blend(x, y, color, coverage);
+            });
+        }
+        Ok(())
+    }
+
+    fn estimate_text_size<S: BackendTextStyle>(
+        &self,
+        text: &str,
+        style: &S,
+    ) -> Result<(u32, u32), DrawingErrorKind<Infallible>> {
+        let place = TextPlace::new(text, style, (0, 0));
+        let units = |pixels: f64| (pixels * f64::from(UNITS)).ceil() as u32;
+        Ok((units(place.face.width(text, place.size)), units(place.face.line_height(place.size))))
+    }
+}
+
+/// The pixels as a PNG: without an alpha channel when nothing shows through.
+pub(super) fn png(pixmap: &Pixmap) -> io::Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(pixmap.data().len() / 8);
+    let mut encoder = png::Encoder::new(&mut out, pixmap.width(), pixmap.height());
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.set_compression(png::Compression::Fast);
+    let opaque = pixmap.pixels().iter().all(|p| p.alpha() == u8::MAX);
+    let data: Vec<u8> = if opaque {
+        pixmap.data().chunks_exact(4).flat_map(|p| [p[0], p[1], p[2]]).collect()
+    } else {
+        let plain = pixmap.pixels().iter().map(|p| p.demultiply());
+        plain.flat_map(|p| [p.red(), p.green(), p.blue(), p.alpha()]).collect()
+    };
+    encoder.set_color(if opaque { png::ColorType::Rgb } else { png::ColorType::Rgba });
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(&data)?;
+    writer.finish()?;
+    Ok(out)
+}
