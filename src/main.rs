@@ -11,6 +11,7 @@ use plumbago::clock::{Now, TimeBounds};
 use plumbago::config::{Config, GroupKind, GroupSettings};
 use plumbago::encode::{self, DataOptions, Format, JsonOptions};
 use plumbago::functions::Request;
+use plumbago::graph;
 use plumbago::http::{self, App};
 use plumbago::render::RenderRequest;
 use plumbago::telemetry;
@@ -60,9 +61,12 @@ enum Command {
         /// End of the time range.
         #[arg(long, default_value = "now", allow_hyphen_values = true)]
         until: String,
-        /// json, csv, raw, pickle, msgpack, dygraph, rickshaw, carbonapi_v2_pb or carbonapi_v3_pb.
+        /// json, csv, raw, pickle, msgpack, dygraph, rickshaw, carbonapi_v2_pb, carbonapi_v3_pb, png, svg or pdf.
         #[arg(long, default_value = "json")]
         format: String,
+        /// A parameter of a picture, such as width=800 or areaMode=stacked; as often as there are any.
+        #[arg(long = "set", value_name = "NAME=VALUE", value_parser = parameter)]
+        parameters: Vec<(String, String)>,
         /// Write here instead of to standard output.
         #[arg(long)]
         output: Option<PathBuf>,
@@ -93,8 +97,8 @@ fn run(command: Command) -> Result<(), AnyError> {
             println!("no mistakes: {} groups of backends, listening on {}", config.groups.len(), config.listen);
             Ok(())
         }
-        Command::Render { config, from, until, format, output, targets } => {
-            let bytes = render(Config::load(&config)?, targets, &from, &until, &format)?;
+        Command::Render { config, from, until, format, parameters, output, targets } => {
+            let bytes = render(Config::load(&config)?, targets, &from, &until, &format, &parameters)?;
             match output {
                 Some(path) => std::fs::write(&path, bytes).map_err(|e| format!("{}: {e}", path.display()))?,
                 None => std::io::stdout().write_all(&bytes)?,
@@ -129,6 +133,10 @@ fn demo(listen: &str) -> Result<(), AnyError> {
     for (what, query) in [
         ("series as JSON", "/render?target=servers.web01.cpu.user&from=-1h&format=json"),
         ("a function over a glob", "/render?target=sumSeries(stats.counters.http.status.*.count)&from=-1h&format=json"),
+        (
+            "the same as a picture",
+            "/render?target=sumSeries(stats.counters.http.status.*.count)&from=-1h&width=800&height=400",
+        ),
         ("what there is", "/metrics/find?query=servers.*"),
     ] {
         println!("  {what}:\n    http://{address}{query}");
@@ -149,10 +157,21 @@ fn serve(path: &Path, listen: Option<String>) -> Result<(), AnyError> {
     Ok(http::serve(app, listener)?)
 }
 
-fn render(config: Config, targets: Vec<String>, from: &str, until: &str, format: &str) -> Result<Vec<u8>, AnyError> {
-    let Some(Format::Data(format)) = Format::from_parameter(format) else {
-        return Err(format!("`{format}` is not a format of data").into());
-    };
+fn parameter(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn render(
+    config: Config,
+    targets: Vec<String>,
+    from: &str,
+    until: &str,
+    format: &str,
+    parameters: &[(String, String)],
+) -> Result<Vec<u8>, AnyError> {
+    let format = Format::from_parameter(format).ok_or_else(|| format!("there is no format `{format}`"))?;
+    let picture = graph::Options::read(parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())))?;
     telemetry::start("warn", false)?;
     let zone = config.time_zone.clone();
     let bounds = TimeBounds::resolve(Some(from), Some(until), None, &zone, Now::read())?;
@@ -176,6 +195,12 @@ fn render(config: Config, targets: Vec<String>, from: &str, until: &str, format:
     for failure in &rendered.failures {
         eprintln!("warning: {failure}; something may be missing");
     }
-    let options = DataOptions { json: JsonOptions::default(), callback: None, zone: &zone, range: bounds.range() };
-    Ok(encode::data(format, &rendered.series, options).0)
+    match format {
+        Format::Data(format) => {
+            let json = JsonOptions::default();
+            let options = DataOptions { json, callback: None, zone: &zone, range: bounds.range() };
+            Ok(encode::data(format, &rendered.series, options).0)
+        }
+        Format::Image(format) => Ok(graph::render(&rendered.series, &picture, &zone, format)?),
+    }
 }

@@ -34,6 +34,8 @@ pub struct RenderRequest {
 pub struct Rendered {
     /// The series of all targets, in order.
     pub series: Vec<Series>,
+    /// How many of them each target gave, in order.
+    pub counts: Vec<usize>,
     /// Backends that failed; something may be missing when there are any. Such a result must be marked and not cached.
     pub failures: Vec<BackendError>,
     /// How often the backends were asked, one after the other.
@@ -226,7 +228,9 @@ impl Renderer {
                 return Err(RenderError::Partial(failures));
             }
         }
-        Ok(Rendered { series: lists.into_iter().flatten().collect(), failures, rounds: rounds.rounds() })
+        let counts = lists.iter().map(Vec::len).collect();
+        let series = lists.into_iter().flatten().collect();
+        Ok(Rendered { series, counts, failures, rounds: rounds.rounds() })
     }
 
     async fn fetch(&self, map: &mut RequestMap, selectors: &[Selector], scope: &Scope) -> Result<(), RenderError> {

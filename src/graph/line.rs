@@ -174,7 +174,9 @@ impl<'a> LineGraph<'a> {
     }
 
     fn x_of(&self, time: i64) -> f64 {
-        self.frame.left + self.options.line_width / 2.0 + time.saturating_sub(self.start) as f64 * self.pixels_per_second()
+        self.frame.left
+            + self.options.line_width / 2.0
+            + time.saturating_sub(self.start) as f64 * self.pixels_per_second()
     }
 
     fn y_of(&self, axis: &YAxis, value: f64) -> Option<f64> {
@@ -549,7 +551,7 @@ fn curves<'a>(series: &'a [Series], options: &Options) -> Result<Vec<Curve<'a>>,
             color: color.or_else(|| colors.next()).unwrap_or(Color::BLACK),
             alpha: style.alpha.filter(|a| *a != 0.0).unwrap_or(1.0),
             width: if width.is_finite() { width.clamp(0.0, 1000.0) } else { options.line_width },
-            dash: side.and_then(|s| s.dashed).unwrap_or(style.dashed).filter(|d| d.is_finite()),
+            dash: side.and_then(|s| s.dashed).or(style.dashed).filter(|d| d.is_finite() && *d > 0.0),
             area,
             infinite,
             second: style.second_y_axis,

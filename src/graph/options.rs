@@ -128,8 +128,8 @@ pub(super) struct AxisWishes {
 pub(super) struct SideStyle {
     pub width: Option<f64>,
     pub color: Option<Color>,
-    /// Length of the dashes; `Some(None)` is a plain line whatever the series says.
-    pub dashed: Option<Option<f64>>,
+    /// Length of the dashes; 0 is a plain line whatever the series says.
+    pub dashed: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -410,7 +410,7 @@ impl Given<'_> {
     fn side(&self, [width, color, dashed]: [&'static str; 3]) -> Result<SideStyle, OptionError> {
         let dash = self.flag(dashed).map(|yes| {
             let length = self.0.get(dashed).and_then(|v| v.parse().ok()).filter(|n: &f64| n.is_finite());
-            yes.then(|| length.unwrap_or(5.0))
+            if yes { length.unwrap_or(5.0) } else { 0.0 }
         });
         Ok(SideStyle { width: self.width(width)?, color: self.color(color)?, dashed: dash })
     }

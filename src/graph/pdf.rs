@@ -193,7 +193,7 @@ pub(super) fn document(content: &Content, (width, height): (u32, u32)) -> io::Re
         [b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>", page.as_bytes()];
     for (i, object) in objects.into_iter().enumerate() {
         starts.push(out.len());
-        write!(out, "{} 0 obj\n", i + 1)?;
+        writeln!(out, "{} 0 obj", i + 1)?;
         out.extend_from_slice(object);
         out.extend_from_slice(b"\nendobj\n");
     }
@@ -204,7 +204,7 @@ pub(super) fn document(content: &Content, (width, height): (u32, u32)) -> io::Re
     let table = out.len();
     write!(out, "xref\n0 {}\n0000000000 65535 f \n", starts.len() + 1)?;
     for start in &starts {
-        write!(out, "{start:010} 00000 n \n")?;
+        writeln!(out, "{start:010} 00000 n ")?;
     }
     write!(out, "trailer\n<< /Size {} /Root 1 0 R >>\nstartxref\n{table}\n%%EOF\n", starts.len() + 1)?;
     Ok(out)

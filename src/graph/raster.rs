@@ -54,10 +54,16 @@ impl<'a> Raster<'a> {
         let mix = |below: u8, above: u8| {
             (f32::from(below) * (1.0 - alpha) + f32::from(above) * alpha).round().clamp(0.0, 255.0) as u8
         };
-        let (r, g, b) = color.rgb;
-        let a = mix(pixel.alpha(), 255);
-        let mixed = [mix(pixel.red(), r).min(a), mix(pixel.green(), g).min(a), mix(pixel.blue(), b).min(a)];
-        if let Some(mixed) = PremultipliedColorU8::from_rgba(mixed[0], mixed[1], mixed[2], a) {
+        let (red, green, blue) = color.rgb;
+        let opacity = mix(pixel.alpha(), u8::MAX);
+        let channel = |below: u8, above: u8| mix(below, above).min(opacity);
+        let mixed = PremultipliedColorU8::from_rgba(
+            channel(pixel.red(), red),
+            channel(pixel.green(), green),
+            channel(pixel.blue(), blue),
+            opacity,
+        );
+        if let Some(mixed) = mixed {
             *pixel = mixed;
         }
     }
@@ -193,7 +199,7 @@ pub(super) fn png(pixmap: &Pixmap) -> io::Result<Vec<u8>> {
     let data: Vec<u8> = if opaque {
         pixmap.data().chunks_exact(4).flat_map(|p| [p[0], p[1], p[2]]).collect()
     } else {
-        let plain = pixmap.pixels().iter().map(|p| p.demultiply());
+        let plain = pixmap.pixels().iter().map(PremultipliedColorU8::demultiply);
         plain.flat_map(|p| [p.red(), p.green(), p.blue(), p.alpha()]).collect()
     };
     encoder.set_color(if opaque { png::ColorType::Rgb } else { png::ColorType::Rgba });

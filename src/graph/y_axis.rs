@@ -316,7 +316,7 @@ mod tests {
                 for base in [None, Some(2.0), Some(10.0), Some(1.001)] {
                     for min in [None, Some(0.0), Some(1e18)] {
                         let wishes = AxisWishes { min, ..AxisWishes::default() };
-                        let axis = YAxis::new(a.min(b), a.max(b), AxisRules { base, wishes, ..RULES });
+                        let axis = YAxis::new(a.min(b), a.max(b), AxisRules { wishes, base, ..RULES });
                         let (bottom, top) = axis.ends();
                         assert!(bottom < top && (top - bottom).is_finite(), "{a} {b} {base:?}: {axis:?}");
                         assert!(axis.labels.len() <= 1002, "{a} {b}: {}", axis.labels.len());

@@ -7,6 +7,7 @@ mod openapi;
 mod find;
 mod outer;
 mod params;
+mod picture;
 mod problem;
 mod render;
 mod tags;

@@ -9,6 +9,7 @@ use actix_web::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, EXP
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, web};
 
 use super::context::Context;
+use super::picture::Picture;
 use super::{App, Params, Problem};
 use crate::backend::BackendError;
 use crate::cache::{CachedResponse, ResponseKey};
@@ -25,7 +26,7 @@ pub(super) const PARTIAL: HeaderName = HeaderName::from_static("x-plumbago-parti
 struct Question {
     targets: Vec<String>,
     overrides: Vec<(String, String)>,
-    format: DataFormat,
+    form: Form,
     callback: Option<Callback>,
     zone: TimeZone,
     bounds: TimeBounds,
@@ -35,6 +36,12 @@ struct Question {
     pretty: bool,
     /// Zero: neither looked up in the response cache nor kept there.
     cache_for: Duration,
+}
+
+/// The form of the answer.
+enum Form {
+    Data(DataFormat),
+    Picture(Box<Picture>),
 }
 
 /// `/render`, GET and POST.
@@ -51,24 +58,10 @@ pub(super) async fn render(http: HttpRequest, body: web::Bytes, app: web::Data<A
         return Ok(answer(&kept, question.cache_for, &[]));
     }
     let cache_for = question.cache_for;
-    let Rendered { series, failures, .. } = app.renderer().render(question.request(&app, &context)).await?;
-    let encoded = web::block(move || {
-        let json = JsonOptions {
-            max_data_points: question.max_data_points,
-            no_null_points: question.no_null_points,
-            pretty: question.pretty,
-        };
-        let range = question.bounds.range();
-        let options = DataOptions { json, zone: &question.zone, callback: question.callback.as_ref(), range };
-        let (body, content_type) = encode::data(question.format, &series, options);
-        let smaller = accept.and_then(|accept| compressed(&body, &accept));
-        let (body, encoding) = match smaller {
-            Some((coding, smaller)) => (smaller, Some(coding.name())),
-            None => (body, None),
-        };
-        CachedResponse { body: body.into(), content_type: content_type.into(), encoding }
-    });
-    let response = encoded.await.map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
+    let rendered = app.renderer().render(question.request(&app, &context)).await?;
+    let failures = rendered.failures.clone();
+    let encoded = web::block(move || question.answer(&rendered, accept.as_deref()));
+    let response = encoded.await.map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))??;
     let response = Arc::new(response);
     if failures.is_empty() && !cache_for.is_zero() {
         app.responses().insert(key, response.clone(), clock, cache_for);
@@ -137,10 +130,10 @@ impl Question {
         if let Some(kind) = params.get("graphType").filter(|k| !matches!(*k, "line" | "pie")) {
             return Err(bad(&format!("graphType: `{kind}` is neither line nor pie")));
         }
-        let Format::Data(format) = format(params) else {
-            let text =
-                "pictures are not made here; ask for format=json, csv, raw, pickle, msgpack, dygraph or rickshaw";
-            return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, text));
+        let mut targets = targets(params);
+        let form = match format(params) {
+            Format::Data(format) => Form::Data(format),
+            Format::Image(format) => Form::Picture(Box::new(Picture::read(params, format, &mut targets)?)),
         };
         let zone = zone(params, app);
         let bounds = TimeBounds::resolve(params.get("from"), params.get("until"), params.get("now"), &zone, clock)
@@ -153,9 +146,9 @@ impl Question {
             }
         };
         Ok(Self {
-            targets: targets(params),
+            targets,
             overrides: params.keyed("template").map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
-            format,
+            form,
             callback: params.get("jsonp").map(Callback::new).transpose().map_err(|e| bad(&e))?,
             cache_for: cache_for(params, app, bounds)?,
             zone,
@@ -165,6 +158,40 @@ impl Question {
             no_null_points: params.has("noNullPoints"),
             pretty: params.get("pretty").is_some_and(|p| !p.is_empty()),
         })
+    }
+
+    /// The body, compressed when it is worth it. Work for the processor, not for an event loop.
+    fn answer(&self, rendered: &Rendered, accept: Option<&str>) -> Result<CachedResponse, Problem> {
+        let (body, content_type) = match &self.form {
+            Form::Data(format) => {
+                let json = JsonOptions {
+                    max_data_points: self.max_data_points,
+                    no_null_points: self.no_null_points,
+                    pretty: self.pretty,
+                };
+                let range = self.bounds.range();
+                let options = DataOptions { json, zone: &self.zone, callback: self.callback.as_ref(), range };
+                encode::data(*format, &rendered.series, options)
+            }
+            Form::Picture(picture) => {
+                let body = picture.draw(rendered, &self.zone)?;
+                match (&self.callback, picture.format) {
+                    (Some(callback), ImageFormat::Svg) => {
+                        let text = serde_json::Value::String(String::from_utf8_lossy(&body).into_owned());
+                        (encode::padded(Some(callback), text.to_string().into_bytes()), DataFormat::JSONP)
+                    }
+                    (_, format) => (body, format.content_type()),
+                }
+            }
+        };
+        // What is compressed already does not get smaller.
+        let packed = matches!(&self.form, Form::Picture(p) if p.format != ImageFormat::Svg);
+        let smaller = accept.filter(|_| !packed).and_then(|accept| compressed(&body, accept));
+        let (body, encoding) = match smaller {
+            Some((coding, smaller)) => (smaller, Some(coding.name())),
+            None => (body, None),
+        };
+        Ok(CachedResponse { body: body.into(), content_type: content_type.into(), encoding })
     }
 
     fn request(&self, app: &App, context: &Context) -> RenderRequest {
@@ -195,12 +222,13 @@ fn targets(params: &Params) -> Vec<String> {
 }
 
 fn format(params: &Params) -> Format {
+    let named = params.get("format").map(Format::from_parameter);
     // A pie is only ever a picture.
     if params.get("graphType") == Some("pie") {
-        return Format::Image(ImageFormat::Png);
+        return named.flatten().filter(|f| matches!(f, Format::Image(_))).unwrap_or(Format::Image(ImageFormat::Png));
     }
-    match params.get("format") {
-        Some(name) => Format::from_parameter(name).unwrap_or(Format::Image(ImageFormat::Png)),
+    match named {
+        Some(format) => format.unwrap_or(Format::Image(ImageFormat::Png)),
         None if params.has("rawData") => Format::Data(DataFormat::Raw),
         None if params.has("pickle") => Format::Data(DataFormat::Pickle),
         None => Format::Image(ImageFormat::Png),
