@@ -1,7 +1,8 @@
 //! Replays graphite-web's recorded answers to `/render` (`tests/golden/*.jsonl`) in process, over HTTP and the data set
 //! that they were recorded from.
 //!
-//! `GOLDEN=fn:scale` (a prefix of a group, or a case's id) runs a part and shows more.
+//! `GOLDEN=fn:scale` (a prefix of a group, or a case's id) runs a part and shows more. `GOLDEN_FILE=/path.jsonl` replays
+//! other recordings of the same form.
 
 mod support;
 
@@ -46,7 +47,9 @@ async fn graphite_web_answers() {
     let server = Server::over(config, vec![Arc::new(dataset::store())]).await;
     let mut groups: BTreeMap<String, (u32, u32)> = BTreeMap::new();
     let (mut faults, mut waiting, mut different) = (Vec::new(), 0, Vec::new());
-    for file in ["functions.jsonl", "combined.jsonl", "syntax.jsonl", "time.jsonl", "formats.jsonl"] {
+    let recorded = ["functions.jsonl", "combined.jsonl", "syntax.jsonl", "time.jsonl", "formats.jsonl"];
+    let files = std::env::var("GOLDEN_FILE").map_or(recorded.map(str::to_owned).to_vec(), |file| vec![file]);
+    for file in &files {
         for case in dataset::cases(file) {
             let (group, id) = (case["group"].as_str().unwrap_or_default(), case["id"].as_str().unwrap_or_default());
             if only.as_ref().is_some_and(|o| !group.starts_with(o.as_str()) && id != o) {

@@ -108,7 +108,7 @@ fn n_percentile(call: &mut Call<'_>) -> Result<Vec<Series>, EvalError> {
 }
 
 /// The standard deviation of the window that ends at each point, from running sums as graphite-web has them. The sums
-/// are made anew when a value leaves that was so large that they hold nothing of the others.
+/// are made anew when they have held something so large that it may have left nothing of the present values.
 fn deviations(values: &[f64], window: usize, tolerance: f64) -> Vec<f64> {
     if window == 0 {
         return vec![f64::NAN; values.len()];
@@ -118,12 +118,12 @@ fn deviations(values: &[f64], window: usize, tolerance: f64) -> Vec<f64> {
     for (i, value) in values.iter().enumerate() {
         if let Some(left) = i.checked_sub(window) {
             sums.remove(values[left]);
-            if sums.unsure(values[left]) {
-                sums = Sums::default();
-                values[left + 1..i].iter().for_each(|v| sums.add(*v));
-            }
         }
         sums.add(*value);
+        if sums.known > 0 && sums.unsure() {
+            sums = Sums::default();
+            values[(i + 1).saturating_sub(window)..=i].iter().for_each(|v| sums.add(*v));
+        }
         let known = sums.known as f64;
         let enough = sums.known > 0 && known / window as f64 >= tolerance;
         out.push(if enough && sums.beyond == 0 {
@@ -145,6 +145,8 @@ struct Sums {
     beyond: usize,
     values: f64,
     squares: f64,
+    /// The most that `squares` has been.
+    most: f64,
 }
 
 impl Sums {
@@ -156,6 +158,7 @@ impl Sums {
         if value.abs() <= LARGEST {
             self.values += value;
             self.squares += value * value;
+            self.most = self.most.max(self.squares);
         } else {
             self.beyond += 1;
         }
@@ -174,8 +177,8 @@ impl Sums {
         }
     }
 
-    /// Whether what is left after `removed` was taken away may be mostly rounding.
-    fn unsure(&self, removed: f64) -> bool {
-        removed.abs() <= LARGEST && removed * removed * 1e-9 > self.squares
+    /// Whether the sums may be mostly rounding.
+    fn unsure(&self) -> bool {
+        self.most * 1e-12 > self.squares
     }
 }
