@@ -46,6 +46,12 @@ pub(crate) fn percentile<R: AsRef<[f64]>>(rows: &[R], percent: f64, interpolate:
     out
 }
 
+/// The percentile, counted likewise, of the known values of one row; `None` when there is none.
+pub(crate) fn percentile_of_row(row: &[f64], percent: f64, interpolate: bool) -> Option<f64> {
+    let mut known: Vec<i64> = row.iter().filter(|v| !v.is_nan()).map(|v| key(*v)).collect();
+    if known.is_empty() { None } else { Some(percentile_of(&mut known, percent, interpolate)) }
+}
+
 /// Each column folded by powers from the first row on: absent as soon as one value is, or a power has no finite value.
 pub(crate) fn power<R: AsRef<[f64]>>(rows: &[R]) -> Vec<f64> {
     let mut out = vec![f64::NAN; width(rows)];

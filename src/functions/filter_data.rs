@@ -1,6 +1,6 @@
 //! Chooses points by their value; the others become absent.
 
-use super::percentile::{percentile, sorted};
+use super::columns::{percentile, percentile_of_row};
 use super::{Call, Eval, EvalError, Function, Group, Param, SeriesList};
 use crate::series::{Series, float_repr, format_g};
 
@@ -77,7 +77,7 @@ fn beyond_percentile(call: &mut Call<'_>, name: &str, out: fn(f64, f64) -> bool)
     let filtered = |s: Series| {
         let name = format!("{name}({}, {})", s.name, format_g(n));
         // A series without values, or a percentile above 100, is no limit.
-        match percentile(&sorted(s.values().iter().copied()), n, false) {
+        match percentile_of_row(s.values(), n, false).filter(|_| n <= 100.0) {
             None => s.renamed(name),
             Some(limit) => {
                 let kept = s.map(|v| if out(v, limit) { f64::NAN } else { v });
@@ -95,18 +95,9 @@ fn remove_between_percentile(call: &mut Call<'_>) -> Result<Vec<Series>, EvalErr
         return Err(EvalError::argument(&N, "a percentile from 0 to 100 is expected"));
     }
     let series = call.series(&SERIES);
-    let points = series.iter().map(Series::len).max().unwrap_or(0);
-    let mut stands_out = vec![false; series.len()];
-    for i in 0..points {
-        let at = |s: &Series| s.values().get(i).copied().unwrap_or(f64::NAN);
-        let column = sorted(series.iter().map(at));
-        let (Some(low), Some(high)) = (percentile(&column, 100.0 - n, false), percentile(&column, n, false)) else {
-            continue;
-        };
-        for (stands_out, s) in stands_out.iter_mut().zip(&series) {
-            let value = at(s);
-            *stands_out |= value <= low || value >= high;
-        }
-    }
+    let rows: Vec<&[f64]> = series.iter().map(Series::values).collect();
+    let (low, high) = (percentile(&rows, 100.0 - n, false), percentile(&rows, n, false));
+    let stands_out = |row: &[f64]| row.iter().zip(low.iter().zip(&high)).any(|(v, (low, high))| v <= low || v >= high);
+    let stands_out: Vec<bool> = rows.iter().map(|row| stands_out(row)).collect();
     Ok(series.into_iter().zip(stands_out).filter(|(_, out)| *out).map(|(s, _)| s).collect())
 }

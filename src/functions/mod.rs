@@ -11,7 +11,6 @@ mod first_path;
 mod names;
 mod normalize;
 mod params;
-mod percentile;
 mod python_format;
 mod python_regex;
 mod value;

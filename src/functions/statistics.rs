@@ -1,6 +1,6 @@
 //! Statistics of one series over time.
 
-use super::percentile::{percentile, sorted};
+use super::columns::percentile_of_row;
 use super::{Call, Eval, EvalError, Function, Group, Literal, Param, Statistic, SeriesList};
 use crate::series::{Aggregation, Series, Step, float_repr, format_g};
 
@@ -99,7 +99,7 @@ fn n_percentile(call: &mut Call<'_>) -> Result<Vec<Series>, EvalError> {
         return Err(EvalError::argument(&N, message));
     }
     let line = |s: Series| {
-        let value = percentile(&sorted(s.values().iter().copied()), n, false)?;
+        let value = percentile_of_row(s.values(), n, false)?;
         let points = ((s.end() - s.start()) / s.step().seconds()).max(0) as usize;
         let name = format!("nPercentile({}, {})", s.name, format_g(n));
         Some(s.derived(name, vec![value; points]).tagged("nPercentile", float_repr(n)))
