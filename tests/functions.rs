@@ -164,6 +164,121 @@ fn answers_worked_out_by_hand() {
             "averageOutsidePercentile(a.*,75)",
             &[("a.w", 60, 60, &[1.0]), ("a.y", 60, 60, &[3.0]), ("a.z", 60, 60, &[N])],
         ),
+        // A wrap from 480 at a maximum of 1000: 1000 - 480 + 240 + 1 in 60 s.
+        (
+            &[("a", 60, 60, &[0.0, 120.0, N, 480.0, 240.0])],
+            (0, 300),
+            "group(perSecond(a,1000),nonNegativeDerivative(a),derivative(a))",
+            &[
+                ("perSecond(a)", 60, 60, &[N, 2.0, N, N, 12.683_333]),
+                ("nonNegativeDerivative(a)", 60, 60, &[N, 120.0, N, N, N]),
+                ("derivative(a)", 60, 60, &[N, 120.0, N, N, -240.0]),
+            ],
+        ),
+        (
+            &[("a", 60, 60, &[1.0, 2.0, 3.0])],
+            (0, 180),
+            "group(delay(a,5),delay(a,-5),delay(a,-1),delay(a,1))",
+            &[
+                ("delay(a,5)", 60, 60, &[N, N, N]),
+                ("delay(a,-5)", 60, 60, &[N, N, N]),
+                ("delay(a,-1)", 60, 60, &[2.0, 3.0, N]),
+                ("delay(a,1)", 60, 60, &[N, 1.0, 2.0]),
+            ],
+        ),
+        (
+            &[("a", 60, 60, &[N, N])],
+            (0, 120),
+            "group(removeAbovePercentile(a,95),nPercentile(a,95),minMax(a),offsetToZero(a))",
+            &[
+                ("removeAbovePercentile(a, 95)", 60, 60, &[N, N]),
+                ("minMax(a)", 60, 60, &[N, N]),
+                ("offsetToZero(a)", 60, 60, &[N, N]),
+            ],
+        ),
+        // Where there is no number there is no value, and no infinity either.
+        (
+            &[("a", 60, 60, &[-4.0, 0.0, N, 4.0, 1e200])],
+            (0, 300),
+            "group(pow(a,0.5),pow(a,-1),pow(a,2),log(a,2),invert(a),squareRoot(a),exp(a),logit(a))",
+            &[
+                ("pow(a,0.5)", 60, 60, &[N, 0.0, N, 2.0, 1e100]),
+                ("pow(a,-1)", 60, 60, &[-0.25, N, N, 0.25, 1e-200]),
+                ("pow(a,2)", 60, 60, &[16.0, 0.0, N, 16.0, N]),
+                ("log(a, 2)", 60, 60, &[N, N, N, 2.0, 664.385_618_977_472_4]),
+                ("invert(a)", 60, 60, &[-0.25, N, N, 0.25, 1e-200]),
+                ("squareRoot(a)", 60, 60, &[N, 0.0, N, 2.0, 1e100]),
+                ("exp(a)", 60, 60, &[0.018_315_638_888_734_18, 1.0, N, 54.598_150_033_144_236, N]),
+                ("logit(a)", 60, 60, &[N, N, N, N, N]),
+            ],
+        ),
+        // The points are 60060 to 60300.
+        (
+            &[("a", 59940, 60, &[999.0, 1000.0, 1001.0, 1002.0, 1003.0, 1004.0, 1005.0, 1006.0])],
+            (60030, 60330),
+            "group(summarize(a,\"2min\"),summarize(a,\"2min\",\"sum\",true),smartSummarize(a,\"2min\",\"max\"))",
+            &[
+                ("summarize(a, \"2min\", \"sum\")", 60000, 120, &[1001.0, 2005.0, 2009.0, N]),
+                ("summarize(a, \"2min\", \"sum\", true)", 60060, 120, &[2003.0, 2007.0, 1005.0]),
+                ("smartSummarize(a, \"2min\", \"max\")", 60060, 120, &[1002.0, 1004.0, 1005.0]),
+            ],
+        ),
+        (
+            &[("a", 59940, 60, &[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])],
+            (60030, 60330),
+            "group(hitcount(a,\"2min\"),hitcount(a,\"2min\",true))",
+            &[
+                ("hitcount(a, \"2min\")", 60000, 120, &[60.0, 120.0, 120.0]),
+                ("hitcount(a, \"2min\", true)", 60060, 120, &[120.0, 120.0, 60.0]),
+            ],
+        ),
+        // The second minute lies half in the first 90 seconds, half in the next.
+        (
+            &[("a", 60, 60, &[2.0, 3.0, 4.0])],
+            (0, 180),
+            "hitcount(a,\"90s\")",
+            &[("hitcount(a, \"90s\")", 60, 90, &[210.0, 330.0])],
+        ),
+        // A great value leaves no trace once it has left the window.
+        (
+            &[("a", 60, 60, &[1e10, 1.0, 2.0, 1.0, 2.0])],
+            (0, 300),
+            "stdev(a,2,1)",
+            &[("stdev(a,2)", 60, 60, &[N, 4_999_999_999.5, 0.5, 0.5, 0.5])],
+        ),
+        (
+            &[("a", 60, 60, &[N, 1.0, N, N, 4.0, N, N, N, 8.0, N])],
+            (0, 600),
+            "group(keepLastValue(a,2),interpolate(a,2),interpolate(a),transformNull(a),changed(a),integral(a))",
+            &[
+                ("keepLastValue(a)", 60, 60, &[N, 1.0, 1.0, 1.0, 4.0, N, N, N, 8.0, 8.0]),
+                ("interpolate(a)", 60, 60, &[N, 1.0, 2.0, 3.0, 4.0, N, N, N, 8.0, N]),
+                ("interpolate(a)", 60, 60, &[N, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, N]),
+                ("transformNull(a,0)", 60, 60, &[0.0, 1.0, 0.0, 0.0, 4.0, 0.0, 0.0, 0.0, 8.0, 0.0]),
+                ("changed(a)", 60, 60, &[0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0]),
+                ("integral(a)", 60, 60, &[N, 1.0, N, N, 5.0, N, N, N, 13.0, N]),
+            ],
+        ),
+        (
+            &[("a", 60, 60, &[N, N, 3.0]), ("b", 60, 60, &[1.0, N, N])],
+            (0, 180),
+            "transformNull(a,default=7,referenceSeries=b)",
+            &[("transformNull(a,7,referenceSeries)", 60, 60, &[7.0, N, 3.0])],
+        ),
+        // Values at every third point, not counting the zero.
+        (
+            &[("a", 60, 60, &[0.0, 5.0, N, N, 6.0, N, N, 7.0, N])],
+            (0, 540),
+            "compressPeriodicGaps(a)",
+            &[("compressPeriodicGaps(a)", 120, 180, &[5.0, 6.0, 7.0])],
+        ),
+        // The median of 1, 2 and 9 is 2.
+        (
+            &[("a", 20, 20, &[1.0, 2.0, 9.0]), ("b", 60, 60, &[1.0])],
+            (0, 60),
+            "sumSeries(consolidateBy(a,\"median\"),b)",
+            &[("sumSeries(consolidateBy(a,\"median\"),b)", 20, 60, &[3.0])],
+        ),
     ];
     let mut faults = Vec::new();
     for (data, range, target, want) in cases {
@@ -223,11 +338,33 @@ fn wrong_arguments_are_refused() {
         ("filterSeries(a.*,\"max\",\"~\",1)", "`operator`: \"~\" is not an operator"),
         ("averageOutsidePercentile(a.*,101)", "`n`: a percentile is from 0 to 100"),
         ("cactiStyle(a.*,\"bogus\")", "`system`: \"bogus\" is not a unit system"),
+        ("summarize(a.*,\"0s\")", "`intervalString`: \"0s\" is not longer than 0"),
+        ("smartSummarize(a.*,\"-10min\")", "`intervalString`: \"-10min\" is not longer than 0"),
+        ("hitcount(a.*,\"999999999d\")", "`intervalString`: \"999999999d\" is too long"),
+        ("summarize(a.*,\"1h\",\"sumSeries\")", "`func`: \"sumSeries\" is not an aggregation function"),
+        ("smartSummarize(a.*,\"1h\",\"sum\",\"weeks8\")", "`alignTo`: \"weeks8\" is not a unit"),
+        ("integralByInterval(a.*,\"\")", "`intervalUnit`: \"\" has no length"),
+        ("nPercentile(a.*,0)", "`n`: 0 is not a percentile above 0"),
+        ("removeBelowPercentile(a.*,-1)", "`n`: -1 is not a percentile above 0"),
+        ("removeBetweenPercentile(a.*,150)", "`n`: a percentile from 0 to 100"),
+        ("stdev(a.*,-1)", "`points`: -1 is not a number of points"),
+        ("log(a.*,1)", "`base`: 1 cannot be the base"),
+        ("keepLastValue(a.*,\"x\")", "`limit`: \"x\" is neither a number nor inf"),
     ] {
         let error = evaluate(&store, (0, 60), target).map(|s| shown(&s)).expect_err(target);
         assert!(error.contains(message), "{target}: {error}");
     }
     for target in ["applyByNode(a.*,-9,\"%\")", "reduceSeries(mapSeries(a.*,0),\"sumSeries\",-9,\"x\")"] {
         assert_eq!(shown(&evaluate(&store, (0, 60), target).expect(target)), Vec::<String>::new());
+    }
+}
+
+/// A short interval over a long range would be a series of millions of points.
+#[test]
+fn long_results_are_refused() {
+    let store = store(&[("a", 86_400, 86_400, &[1.0; 30])]);
+    for function in ["summarize", "smartSummarize", "hitcount"] {
+        let error = evaluate(&store, (0, 30 * 86_400), &format!("{function}(a,\"1s\")")).expect_err(function);
+        assert!(error.contains("more than 1000000; take a longer interval"), "{error}");
     }
 }

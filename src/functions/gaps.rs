@@ -1,11 +1,11 @@
 //! Absent points filled in, or taken out.
 
 use super::summarize::summarized;
-use super::{Argument, Call, Eval, Function, Group, Kind, Literal, Param, SeriesList, Value};
+use super::{Call, Eval, Function, Group, IntOrInf, Literal, Param, SeriesList};
 use crate::series::{Aggregation, Series, Step, float_repr, format_g};
 
 const SERIES: Param<SeriesList> = Param::required("seriesList");
-const LIMIT: Param<Limit> = Param::optional("limit").default(Literal::Float(f64::INFINITY));
+const LIMIT: Param<IntOrInf> = Param::optional("limit").default(Literal::Float(f64::INFINITY));
 const DEFAULT: Param<f64> = Param::optional("default").default(Literal::Integer(0));
 const REFERENCE: Param<SeriesList> = Param::optional("referenceSeries");
 
@@ -21,25 +21,6 @@ const GAP: Function = Function {
     expand: None,
     eval: Eval::Selector,
 };
-
-/// The longest gap that is filled, in points.
-struct Limit(f64);
-
-impl Argument for Limit {
-    const KIND: Kind = Kind::IntOrInf;
-    fn read(value: &Value) -> Result<Self, String> {
-        match value.to_float() {
-            Some(points) if !points.is_nan() => Ok(Self(points)),
-            _ => Err(format!("{value} is neither a number of points nor inf")),
-        }
-    }
-}
-
-impl Limit {
-    fn covers(&self, points: usize) -> bool {
-        points as f64 <= self.0
-    }
-}
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {
@@ -87,20 +68,20 @@ pub(super) const FUNCTIONS: &[Function] = &[
     },
 ];
 
-fn filled(call: &mut Call<'_>, name: &str, fill: fn(&mut [f64], &Limit)) -> Vec<Series> {
-    let limit = call.args.get(&LIMIT);
+fn filled(call: &mut Call<'_>, name: &str, fill: fn(&mut [f64], f64)) -> Vec<Series> {
+    let IntOrInf(limit) = call.args.get(&LIMIT);
     let filled = |mut s: Series| {
-        fill(s.values_mut(), &limit);
+        fill(s.values_mut(), limit);
         let name = format!("{name}({})", s.name);
         s.renamed(name)
     };
     call.series(&SERIES).into_iter().map(filled).collect()
 }
 
-fn keep_last_value(values: &mut [f64], limit: &Limit) {
+fn keep_last_value(values: &mut [f64], limit: f64) {
     let mut next = 0;
     while let Some(gap) = next_gap(values, next) {
-        if gap.start > 0 && limit.covers(gap.len()) {
+        if gap.start > 0 && gap.len() as f64 <= limit {
             let last = values[gap.start - 1];
             values[gap.clone()].fill(last);
         }
@@ -108,10 +89,10 @@ fn keep_last_value(values: &mut [f64], limit: &Limit) {
     }
 }
 
-fn interpolate(values: &mut [f64], limit: &Limit) {
+fn interpolate(values: &mut [f64], limit: f64) {
     let mut next = 0;
     while let Some(gap) = next_gap(values, next) {
-        if gap.start > 0 && gap.end < values.len() && limit.covers(gap.len()) {
+        if gap.start > 0 && gap.end < values.len() && gap.len() as f64 <= limit {
             let (before, after) = (values[gap.start - 1], values[gap.end]);
             let parts = (gap.len() + 1) as f64;
             for (i, value) in values[gap.clone()].iter_mut().enumerate() {

@@ -363,23 +363,15 @@ impl Argument for Window {
     }
 }
 
-/// A whole number, or infinity for "no limit".
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IntOrInf {
-    /// So many.
-    Int(i64),
-    /// No limit.
-    Infinite,
-}
+/// A number, or infinity for "no limit". Clients are told of a whole one; graphite-web computes with any.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IntOrInf(pub f64);
 impl Argument for IntOrInf {
     const KIND: Kind = Kind::IntOrInf;
     fn read(value: &Value) -> Result<Self, String> {
-        if let Some(n) = value.to_integer() {
-            return Ok(Self::Int(n));
-        }
         match value.to_float() {
-            Some(f64::INFINITY) => Ok(Self::Infinite),
-            _ => Err(format!("{value} is neither a whole number nor inf")),
+            Some(number) if !number.is_nan() => Ok(Self(number)),
+            _ => Err(format!("{value} is neither a number nor inf")),
         }
     }
 }

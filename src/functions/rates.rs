@@ -95,8 +95,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         eval: Eval::Series(|call| {
             let shown = call.args.raw(&INTERVAL_UNIT).map(|v| v.python_str()).unwrap_or_default();
             let Period(period) = call.args.get(&INTERVAL_UNIT);
-            // graphite-web reads the wall clock of the request's zone as one of the server's zone.
-            let from = call.request.server_time_zone.timestamp(call.request.time_zone.local(call.range.from()));
+            let from = call.request.server_clock(call.range.from());
             let summed = |s: Series| {
                 let name = format!("integralByInterval({},'{shown}')", s.name);
                 s.derived(name, integral_by(&s, period, from)).tagged("integralByInterval", shown.as_str())

@@ -193,10 +193,17 @@ fn made(call: &Call<'_>, name: &str, start: i64, step: Step, values: Vec<f64>, e
 fn constant(call: &Call<'_>) -> Result<Series, EvalError> {
     let value = call.args.get(&VALUE);
     let name = value.map_or_else(|| "None".to_owned(), float_repr);
+    constant_line(call, &name, value.unwrap_or(f64::NAN))
+}
+
+/// A line at a value: three points, at the start, in the middle and at the end of the range.
+///
+/// # Errors
+/// The range is a single second.
+pub(super) fn constant_line(call: &Call<'_>, name: &str, value: f64) -> Result<Series, EvalError> {
     let step = Step::new(call.range.seconds() / 2)
         .ok_or_else(|| EvalError::new("the asked range is too short for a line; two seconds are needed"))?;
-    let values = vec![value.unwrap_or(f64::NAN); 3];
-    let mut line = made(call, &name, call.range.from(), step, values, call.range.until());
+    let mut line = made(call, name, call.range.from(), step, vec![value; 3], call.range.until());
     line.path_expression = format!("constantLine({name})").into();
     Ok(line)
 }

@@ -1,8 +1,9 @@
 //! Statistics of one series over time.
 
 use super::columns::percentile_of_row;
+use super::sources::constant_line;
 use super::{Call, Eval, EvalError, Function, Group, Literal, Param, Statistic, SeriesList};
-use crate::series::{Aggregation, Series, Step, float_repr, format_g};
+use crate::series::{Aggregation, Series, float_repr, format_g};
 
 const SERIES: Param<SeriesList> = Param::required("seriesList");
 const FUNC: Param<Statistic> = Param::optional("func").default(Literal::Text("average"));
@@ -31,7 +32,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
               The line has three points over the whole range, or with `keepStep` as many as the series.",
         example: "aggregateLine(servers.*.cpu.user,\"max\")",
         params: &[&SERIES, &FUNC, &KEEP_STEP],
-        eval: Eval::Series(|call| Ok(aggregate_line(call))),
+        eval: Eval::Series(aggregate_line),
         ..STATISTIC
     },
     Function {
@@ -62,7 +63,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     },
 ];
 
-fn aggregate_line(call: &mut Call<'_>) -> Vec<Series> {
+fn aggregate_line(call: &mut Call<'_>) -> Result<Vec<Series>, EvalError> {
     let Statistic(function) = call.args.get(&FUNC);
     let keep_step = call.args.get(&KEEP_STEP);
     let series = call.series(&SERIES);
@@ -71,25 +72,16 @@ fn aggregate_line(call: &mut Call<'_>) -> Vec<Series> {
         let shown = if value.is_nan() { "None".into() } else { format_g(value) };
         let name = format!("aggregateLine({}, {shown})", s.name);
         if keep_step {
-            return s.derived(name, vec![value; s.len()]);
+            return Ok(s.derived(name, vec![value; s.len()]));
         }
         let tag = match function {
             _ if value.is_nan() => shown,
             Aggregation::Count => shown,
             _ => float_repr(value),
         };
-        constant_line(call, tag, value).renamed(name)
+        Ok(constant_line(call, &tag, value)?.renamed(name))
     };
     series.into_iter().map(line).collect()
-}
-
-/// A flat line over the range of a call, named and tagged by its value: three points, at the start, in the middle and
-/// at the end. (The start is not one that a stored series would have.)
-pub(super) fn constant_line(call: &Call<'_>, name: String, value: f64) -> Series {
-    let step = Step::new(call.range.seconds() / 2).unwrap_or(Step::SECOND);
-    let mut line = Series::new(name, call.range.from(), step, vec![value; 3]).ending(call.range.until());
-    line.x_files_factor = call.state.x_files_factor;
-    line
 }
 
 fn n_percentile(call: &mut Call<'_>) -> Result<Vec<Series>, EvalError> {

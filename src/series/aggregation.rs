@@ -152,10 +152,13 @@ pub enum Consolidation {
     First,
     /// Last known point.
     Last,
+    /// Any other aggregation function. graphite-web takes its name and fails when there is something to join.
+    Other(Aggregation),
 }
 
 impl Consolidation {
-    /// Every accepted name with what it stands for.
+    /// Every accepted name with what it stands for: those that graphite-web can compute, then all others that name an
+    /// aggregation function.
     pub const NAMES: &'static [(&'static str, Consolidation)] = &[
         ("average", Consolidation::Average),
         ("avg", Consolidation::Average),
@@ -165,6 +168,15 @@ impl Consolidation {
         ("max", Consolidation::Max),
         ("min", Consolidation::Min),
         ("sum", Consolidation::Sum),
+        ("total", Consolidation::Sum),
+        ("current", Consolidation::Last),
+        ("count", Consolidation::Other(Aggregation::Count)),
+        ("diff", Consolidation::Other(Aggregation::Diff)),
+        ("median", Consolidation::Other(Aggregation::Median)),
+        ("multiply", Consolidation::Other(Aggregation::Multiply)),
+        ("range", Consolidation::Other(Aggregation::Range)),
+        ("rangeOf", Consolidation::Other(Aggregation::Range)),
+        ("stddev", Consolidation::Other(Aggregation::Stddev)),
     ];
 
     /// By name, case-sensitive.
@@ -194,6 +206,7 @@ impl Consolidation {
             Self::Max => Aggregation::Max.apply(group),
             Self::First => group.iter().copied().find(|v| !v.is_nan()).unwrap_or(f64::NAN),
             Self::Last => Aggregation::Last.apply(group),
+            Self::Other(function) => function.apply(group),
         }
     }
 }
