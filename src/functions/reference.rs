@@ -440,7 +440,8 @@ fn reads(ranges: &[TimeRange], asked: TimeRange) -> Option<String> {
         [one] if *one == asked => return None,
         _ => {}
     }
-    let mut shown: Vec<String> = ranges.iter().take(SHOWN).map(|r| reading(*r, asked)).collect();
+    let several = ranges.len() > 1;
+    let mut shown: Vec<String> = ranges.iter().take(SHOWN).map(|r| reading(*r, asked, several)).collect();
     if ranges.len() > SHOWN {
         shown.push(format!("so on: {} ranges", ranges.len()));
     }
@@ -448,10 +449,11 @@ fn reads(ranges: &[TimeRange], asked: TimeRange) -> Option<String> {
     Some(if shown.is_empty() { last } else { format!("{} and {last}", shown.join(", ")) })
 }
 
-fn reading(range: TimeRange, asked: TimeRange) -> String {
+fn reading(range: TimeRange, asked: TimeRange, among_several: bool) -> String {
     let (before, after) = (asked.from() - range.from(), range.until() - asked.until());
     match (before, after) {
         (0, 0) => "the range".into(),
+        (b, 0) if b > 0 && among_several => format!("the range with {} more before it", duration(b)),
         (b, 0) if b > 0 => format!("{} more before the range", duration(b)),
         (0, a) if a > 0 => format!("{} more after the range", duration(a)),
         (b, a) if b > 0 && a > 0 => format!("{} more before the range and {} after it", duration(b), duration(a)),
@@ -463,7 +465,11 @@ fn reading(range: TimeRange, asked: TimeRange) -> String {
                 s if s > 0 => format!("{} {before} ", duration(s)),
                 s => format!("{} {after} ", duration(-s)),
             };
-            format!("from {}its beginning to {}its end", side(b, "before", "after"), side(-a, "before", "after"))
+            format!(
+                "the time from {}its beginning to {}its end",
+                side(b, "before", "after"),
+                side(-a, "before", "after")
+            )
         }
     }
 }
@@ -492,8 +498,12 @@ mod tests {
             (vec![range(96_400, 100_000)], Some("the range 1 hour earlier")),
             (vec![range(100_090, 103_690)], Some("the range 90 seconds later")),
             (vec![range(100_000, 104_000)], Some("400 seconds more after the range")),
-            (vec![range(99_940, 103_480)], Some("from 1 minute before its beginning to 2 minutes before its end")),
+            (
+                vec![range(99_940, 103_480)],
+                Some("the time from 1 minute before its beginning to 2 minutes before its end"),
+            ),
             (vec![asked, range(13_600, 17_200)], Some("the range and the range 1 day earlier")),
+            (vec![asked, range(13_600, 103_600)], Some("the range and the range with 1 day more before it")),
             (vec![], Some("nothing")),
         ] {
             assert_eq!(reads(&ranges, asked).as_deref(), words);

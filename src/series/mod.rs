@@ -232,7 +232,7 @@ impl Series {
         new
     }
 
-    /// A new series like this one: same tags, consolidation, xFilesFactor and style; its name is also its path
+    /// A new series like this one: same tags, consolidation and xFilesFactor, no style; its name is also its path
     /// expression. (What graphite-web's `TimeSeries.copy` keeps; functions that compute new values use it.)
     #[must_use]
     pub fn derived(&self, name: impl Into<Arc<str>>, values: Vec<f64>) -> Self {
