@@ -1,6 +1,6 @@
 //! The `plumbago` command: reads the command line and the configuration, and serves.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,7 +10,8 @@ use clap::{Parser, Subcommand};
 use plumbago::clock::{Now, TimeBounds};
 use plumbago::config::{Config, GroupKind, GroupSettings};
 use plumbago::encode::{self, DataOptions, Format, JsonOptions};
-use plumbago::functions::Request;
+use plumbago::functions::reference::{self, Listing};
+use plumbago::functions::{self, Request};
 use plumbago::graph;
 use plumbago::http::{self, App};
 use plumbago::render::RenderRequest;
@@ -74,6 +75,15 @@ enum Command {
         #[arg(required = true)]
         targets: Vec<String>,
     },
+    /// Every function with its parameters.
+    Functions {
+        /// The reference manual, as Markdown.
+        #[arg(long, conflicts_with = "json")]
+        markdown: bool,
+        /// As `/functions` answers it.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -92,6 +102,20 @@ fn run(command: Command) -> Result<(), AnyError> {
     match command {
         Command::Demo { listen } => demo(&listen),
         Command::Serve { config, listen } => serve(&config, listen),
+        Command::Functions { markdown, json } => {
+            let text = if markdown {
+                reference::markdown()
+            } else if json {
+                reference::json(&Listing { pretty: true, ..Listing::default() })
+            } else {
+                functions::names().map(|(name, f)| format!("{name}: {}\n", first_sentence(f.doc))).collect()
+            };
+            // A reader that has seen enough (`| head`) is no error.
+            match std::io::stdout().write_all(text.as_bytes()) {
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+                other => Ok(other?),
+            }
+        }
         Command::Check { config } => {
             let config = Config::load(&config)?;
             println!("no mistakes: {} groups of backends, listening on {}", config.groups.len(), config.listen);
@@ -106,6 +130,10 @@ fn run(command: Command) -> Result<(), AnyError> {
             Ok(())
         }
     }
+}
+
+fn first_sentence(text: &str) -> &str {
+    text.split_once(". ").map_or(text, |(first, _)| first)
 }
 
 /// Three embedded backends that share no series, each with its own HTTP server, and the federating frontend over them:
