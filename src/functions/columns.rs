@@ -112,64 +112,65 @@ impl Block {
     fn reduce(&mut self, rows: &[&[f64]], function: Aggregation, out: &mut [f64]) {
         self.count.clear();
         self.count.resize(out.len(), 0.0);
-        let count = self.count.as_mut_slice();
+        let (count, other) = (self.count.as_mut_slice(), &mut self.other);
+        // An absent value is added as 0, which changes no sum: a sum that began with 0 is never -0.
+        let mut sum = |out: &mut [f64]| {
+            out.fill(0.0);
+            accumulate(rows, out, count, |sum, n, v| (sum + if v.is_nan() { 0.0 } else { v }, n + known(v)));
+        };
         match function {
-            Aggregation::Sum | Aggregation::Average | Aggregation::AvgZero | Aggregation::Stddev => {
-                out.fill(0.0);
-                sum(rows, out, count);
+            Aggregation::Sum => sum(out),
+            Aggregation::Average => {
+                sum(out);
+                out.iter_mut().zip(count).for_each(|(v, n)| *v /= *n);
             }
-            _ => count_known(rows, count),
-        }
-        match function {
-            Aggregation::Sum => {}
-            Aggregation::Average => out.iter_mut().zip(count).for_each(|(v, n)| *v /= *n),
-            Aggregation::AvgZero => out.iter_mut().for_each(|v| *v /= rows.len() as f64),
+            Aggregation::AvgZero => {
+                sum(out);
+                out.iter_mut().for_each(|v| *v /= rows.len() as f64);
+            }
             Aggregation::Stddev => {
-                let mean = &mut self.other;
-                mean.clear();
-                mean.extend(out.iter().zip(&*count).map(|(sum, n)| sum / n));
+                sum(out);
+                other.clear();
+                other.extend(out.iter().zip(&*count).map(|(sum, n)| sum / n));
                 out.fill(0.0);
-                for row in rows {
-                    for ((acc, mean), v) in out.iter_mut().zip(&*mean).zip(*row) {
-                        *acc += if v.is_nan() { 0.0 } else { (v - mean) * (v - mean) };
-                    }
-                }
+                accumulate(rows, out, other, |sum, mean, v| {
+                    (sum + if v.is_nan() { 0.0 } else { (v - mean) * (v - mean) }, mean)
+                });
                 out.iter_mut().zip(count).for_each(|(v, n)| *v = (*v / *n).sqrt());
             }
-            Aggregation::Count => out.copy_from_slice(count),
-            Aggregation::Min => fold(rows, out, f64::NAN, f64::min),
-            Aggregation::Max => fold(rows, out, f64::NAN, f64::max),
+            Aggregation::Count => {
+                count_known(rows, count);
+                out.copy_from_slice(count);
+            }
+            Aggregation::Min => accumulate(rows, out, count, |least, n, v| (least.min(v), n + known(v))),
+            Aggregation::Max => accumulate(rows, out, count, |most, n, v| (most.max(v), n + known(v))),
             Aggregation::Range => {
-                fold(rows, out, f64::NAN, f64::max);
-                let least = &mut self.other;
-                least.resize(out.len(), f64::NAN);
-                fold(rows, least, f64::NAN, f64::min);
-                out.iter_mut().zip(least).for_each(|(v, least)| *v -= *least);
+                other.clear();
+                other.resize(out.len(), f64::NAN);
+                accumulate(rows, out, other, |most, least, v| (most.max(v), least.min(v)));
+                out.iter_mut().zip(other).for_each(|(most, least)| *most -= *least);
+                count_known(rows, count);
             }
-            Aggregation::Last => fold(rows, out, f64::NAN, |acc, v| if v.is_nan() { acc } else { v }),
-            Aggregation::Diff => {
-                // Counted once more: the first known value is not subtracted.
-                count.fill(0.0);
-                for row in rows {
-                    for ((acc, n), v) in out.iter_mut().zip(&mut *count).zip(*row) {
-                        if !v.is_nan() {
-                            *acc = if *n == 0.0 { *v } else { *acc - v };
-                            *n += 1.0;
-                        }
-                    }
-                }
+            Aggregation::Last => {
+                accumulate(rows, out, count, |last, n, v| (if v.is_nan() { last } else { v }, n + known(v)));
             }
+            Aggregation::Diff => accumulate(rows, out, count, |diff, n, v| {
+                let next = if n == 0.0 { v } else { diff - v };
+                (if v.is_nan() { diff } else { next }, n + known(v))
+            }),
             Aggregation::Multiply => {
-                fold(rows, out, 1.0, |acc, v| acc * v);
+                out.fill(1.0);
+                accumulate(rows, out, count, |product, n, v| (product * v, n + known(v)));
                 for row in rows {
                     out[row.len()..].fill(f64::NAN);
                 }
             }
             Aggregation::Median => {
-                let mut values = out.iter_mut();
+                let mut places = out.iter_mut().zip(count);
                 for_each_column(rows, |known| {
-                    if let Some(value) = values.next() {
+                    if let Some((value, n)) = places.next() {
                         *value = if known.is_empty() { f64::NAN } else { median_of(known) };
+                        *n = known.len() as f64;
                     }
                 });
             }
@@ -177,50 +178,42 @@ impl Block {
     }
 }
 
-fn fold(rows: &[&[f64]], out: &mut [f64], from: f64, f: impl Fn(f64, f64) -> f64) {
-    out.fill(from);
-    for row in rows {
-        for (acc, v) in out.iter_mut().zip(*row) {
-            *acc = f(*acc, *v);
-        }
-    }
+fn known(v: f64) -> f64 {
+    if v.is_nan() { 0.0 } else { 1.0 }
 }
 
 fn count_known(rows: &[&[f64]], count: &mut [f64]) {
     for row in rows {
         for (n, v) in count.iter_mut().zip(*row) {
-            *n += f64::from(u8::from(!v.is_nan()));
+            *n += known(*v);
         }
     }
 }
 
-/// Adds all rows to `sum` and the numbers of their known values to `count`, four rows for each pass over them.
-fn sum(rows: &[&[f64]], sum: &mut [f64], count: &mut [f64]) {
-    // An absent value is added as 0, which changes no sum: a sum that began with 0 is never -0.
-    let value = |v: f64| if v.is_nan() { 0.0 } else { v };
-    let known = |v: f64| if v.is_nan() { 0.0 } else { 1.0 };
-    let add = |row: &[f64], sum: &mut [f64], count: &mut [f64]| {
-        for ((sum, count), v) in sum.iter_mut().zip(count).zip(row) {
-            *sum += value(*v);
-            *count += known(*v);
+/// Puts the value of each row in turn into the two accumulators of its column, four rows for each pass over them.
+fn accumulate(rows: &[&[f64]], a: &mut [f64], b: &mut [f64], f: impl Fn(f64, f64, f64) -> (f64, f64)) {
+    let one_row = |row: &[f64], a: &mut [f64], b: &mut [f64]| {
+        for ((a, b), v) in a.iter_mut().zip(b).zip(row) {
+            (*a, *b) = f(*a, *b, *v);
         }
     };
     let mut quads = rows.chunks_exact(4);
     for quad in &mut quads {
         let common = quad.iter().map(|r| r.len()).min().unwrap_or(0);
-        let [a, b, c, d] = [0, 1, 2, 3].map(|i| &quad[i][..common]);
-        let (sums, counts) = (&mut sum[..common], &mut count[..common]);
+        let [first, second, third, fourth] = [0, 1, 2, 3].map(|i| &quad[i][..common]);
+        let (both_a, both_b) = (&mut a[..common], &mut b[..common]);
         for i in 0..common {
-            let (a, b, c, d) = (a[i], b[i], c[i], d[i]);
-            sums[i] = (((sums[i] + value(a)) + value(b)) + value(c)) + value(d);
-            counts[i] += (known(a) + known(b)) + (known(c) + known(d));
+            let mut both = f(both_a[i], both_b[i], first[i]);
+            both = f(both.0, both.1, second[i]);
+            both = f(both.0, both.1, third[i]);
+            (both_a[i], both_b[i]) = f(both.0, both.1, fourth[i]);
         }
         for row in quad {
-            add(&row[common..], &mut sum[common..], &mut count[common..]);
+            one_row(&row[common..], &mut a[common..], &mut b[common..]);
         }
     }
     for row in quads.remainder() {
-        add(row, sum, count);
+        one_row(row, a, b);
     }
 }
 
