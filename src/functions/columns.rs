@@ -126,7 +126,9 @@ impl Block {
             }
             Aggregation::AvgZero => {
                 sum(out);
-                out.iter_mut().for_each(|v| *v /= rows.len() as f64);
+                for v in out {
+                    *v /= rows.len() as f64;
+                }
             }
             Aggregation::Stddev => {
                 sum(out);

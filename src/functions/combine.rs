@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::names::{joined, path_expressions};
 use super::normalize::Normalized;
-use super::{Call, Eval, EvalError, Function, Group, Literal, Param, Parameter, SeriesList, columns};
+use super::{Call, Eval, EvalError, Function, Group, Literal, Param, SeriesList, columns};
 use crate::series::{Aggregation, Series, Step, Tags, format_g};
 
 const SERIES_LISTS: Param<SeriesList> = Param::optional("seriesLists").shown_required().multiple();
@@ -17,92 +17,77 @@ const XFF: Param<f64> = Param::optional("xFilesFactor");
 const PERCENT: Param<f64> = Param::required("n");
 const INTERPOLATE: Param<bool> = Param::optional("interpolate").default(Literal::Boolean(false));
 
-const LISTS: &[&dyn Parameter] = &[&SERIES_LISTS];
+/// What most functions of the group have in common.
+pub(super) const COMBINE: Function = Function {
+    name: "",
+    aliases: &[],
+    group: Group::Combine,
+    doc: "",
+    example: "",
+    params: &[&SERIES_LISTS],
+    needs: None,
+    expand: None,
+    eval: Eval::Selector,
+};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "aggregate",
-        aliases: &[],
-        group: Group::Combine,
         doc: "Combines the series of a list into one: each point is the given function of the points of all series at \
               that index. Points of which fewer than xFilesFactor of the series are known are absent.",
         example: "aggregate(servers.*.cpu.user,\"sum\")",
         params: &[&SERIES, &FUNC, &XFF],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let series = call.series(&SERIES);
             let (name, function) = function_of(call, &FUNC);
             let xff = call.args.find(&XFF);
             aggregate(call, &series, &name, function, xff)
         }),
+        ..COMBINE
     },
     Function {
         name: "averageSeries",
         aliases: &["avg"],
-        group: Group::Combine,
         doc: "The mean of the series at each point. Absent points do not count.",
         example: "averageSeries(servers.*.cpu.user)",
-        params: LISTS,
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| combined(call, "average", Aggregation::Average)),
+        ..COMBINE
     },
     Function {
         name: "countSeries",
-        aliases: &[],
-        group: Group::Combine,
         doc: "A line at the number of series, whether their points are known or not. Without arguments a line at 0.",
         example: "countSeries(servers.*.cpu.user)",
         params: &[&COUNTED],
-        needs: None,
-        expand: None,
         eval: Eval::Series(count_series),
+        ..COMBINE
     },
     Function {
         name: "diffSeries",
-        aliases: &[],
-        group: Group::Combine,
         doc: "Subtracts all further series from the first one. Where the first is absent, the next known one takes its \
               place. `offset` subtracts a constant.",
         example: "diffSeries(servers.web01.memory.total,servers.web01.memory.free)",
-        params: LISTS,
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| combined(call, "diff", Aggregation::Diff)),
+        ..COMBINE
     },
     Function {
         name: "maxSeries",
-        aliases: &[],
-        group: Group::Combine,
         doc: "The greatest of the series at each point.",
         example: "maxSeries(servers.*.cpu.user)",
-        params: LISTS,
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| combined(call, "max", Aggregation::Max)),
+        ..COMBINE
     },
     Function {
         name: "minSeries",
-        aliases: &[],
-        group: Group::Combine,
         doc: "The least of the series at each point.",
         example: "minSeries(servers.*.cpu.user)",
-        params: LISTS,
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| combined(call, "min", Aggregation::Min)),
+        ..COMBINE
     },
     Function {
         name: "multiplySeries",
-        aliases: &[],
-        group: Group::Combine,
         doc: "The product of the series; absent where any of them is. One series alone is returned as it is. `scale` \
               multiplies by a constant.",
         example: "multiplySeries(stats.timers.api.mean,stats.timers.api.count)",
-        params: LISTS,
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let mut lists = call.lists(&SERIES_LISTS);
             match lists.as_mut_slice() {
@@ -110,68 +95,52 @@ pub(super) const FUNCTIONS: &[Function] = &[
                 _ => aggregate(call, &lists.concat(), "multiply", Aggregation::Multiply, None),
             }
         }),
+        ..COMBINE
     },
     Function {
         name: "percentileOfSeries",
-        aliases: &[],
-        group: Group::Combine,
         doc: "The n-th percentile over all series at each point: one of their values, or with interpolate a value \
               between two of them.",
         example: "percentileOfSeries(servers.*.cpu.user,95)",
         params: &[&SERIES, &PERCENT, &INTERPOLATE],
-        needs: None,
-        expand: None,
         eval: Eval::Series(percentile_of_series),
+        ..COMBINE
     },
     Function {
         name: "powSeries",
-        aliases: &[],
-        group: Group::Combine,
         doc: "Raises the first series to the power of the second, the result to the power of the third and so on; \
               absent where any of them is, or where a power is not a finite number.",
         example: "powSeries(servers.web01.cpu.user,edge.bool)",
         params: &[&POWERS],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let series = call.series(&POWERS);
             let Some(normalized) = Normalized::new(&series)? else { return Ok(Vec::new()) };
             let name = format!("powSeries({})", joined(series.iter().map(|s| &*s.name)));
             Ok(vec![result(call, &normalized, name, columns::power(&normalized.rows))])
         }),
+        ..COMBINE
     },
     Function {
         name: "rangeOfSeries",
-        aliases: &[],
-        group: Group::Combine,
         doc: "The difference of the greatest and the least of the series at each point.",
         example: "rangeOfSeries(servers.*.cpu.user)",
-        params: LISTS,
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| combined(call, "rangeOf", Aggregation::Range)),
+        ..COMBINE
     },
     Function {
         name: "stddevSeries",
-        aliases: &[],
-        group: Group::Combine,
         doc: "The standard deviation (of the population) of the series at each point.",
         example: "stddevSeries(servers.*.cpu.user)",
-        params: LISTS,
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| combined(call, "stddev", Aggregation::Stddev)),
+        ..COMBINE
     },
     Function {
         name: "sumSeries",
         aliases: &["sum"],
-        group: Group::Combine,
         doc: "Adds the series up, point by point. Absent points count as nothing; where all are absent the sum is too.",
         example: "sumSeries(servers.*.cpu.user)",
-        params: LISTS,
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| combined(call, "sum", Aggregation::Sum)),
+        ..COMBINE
     },
 ];
 

@@ -49,6 +49,22 @@ pub(super) const FUNCTIONS: &[Function] = &[
         ..GAP
     },
     Function {
+        name: "isNonNull",
+        doc: "1 where a point is known and 0 where it is absent. The sum of the results counts the series that have data.",
+        example: "sumSeries(isNonNull(edge.{sparse,gap,ramp}))",
+        eval: Eval::Series(|call| {
+            let marked = |mut s: Series| {
+                for value in s.values_mut() {
+                    *value = f64::from(u8::from(!value.is_nan()));
+                }
+                let name = format!("isNonNull({})", s.name);
+                s.tagged("isNonNull", "1").renamed(name)
+            };
+            Ok(call.series(&SERIES).into_iter().map(marked).collect())
+        }),
+        ..GAP
+    },
+    Function {
         name: "keepLastValue",
         doc: "Fills gaps of at most `limit` points with the last value before. Longer gaps are left as they are, also \
               at the end.",

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::combine::{aggregate, function_of};
+use super::combine::{COMBINE, aggregate, function_of};
 use super::names::{key, slice};
 use super::{
-    AggOrSeriesFunc, Args, Call, Eval, EvalError, Function, Group, Literal, Node, NodeOrTag, Param, SeriesList,
+    AggOrSeriesFunc, Args, Call, Eval, EvalError, Function, Literal, Node, NodeOrTag, Param, SeriesList,
     SeriesLists, Tag,
 };
 use crate::series::{Aggregation, Series, Tags};
@@ -32,133 +32,106 @@ const NEW_NAME: Param<String> = Param::optional("newName");
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "aggregateWithWildcards",
-        aliases: &[],
-        group: Group::Combine,
         doc: "Combines series whose names are equal but for the nodes at the given positions (from 0), by the given \
               function. The result is named by the other nodes.",
         example: "aggregateWithWildcards(servers.*.cpu.{user,system},\"sum\",1)",
         params: &[&SERIES, &FUNC, &POSITIONS],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let (name, function) = function_of(call, &FUNC);
             with_wildcards(call, &name, function)
         }),
+        ..COMBINE
     },
     Function {
         name: "applyByNode",
-        aliases: &[],
-        group: Group::Combine,
         doc: "Evaluates a target for each different beginning of the series' names up to the given node (from 0): `%` \
               in the target stands for that beginning. With newName the results are named by it, `%` as before.",
         example: "applyByNode(servers.web0[12].cpu.user,1,\"divideSeries(%.cpu.user,sumSeries(%.cpu.*))\",\"% user\")",
         params: &[&SERIES, &PREFIX_NODE, &TEMPLATE, &NEW_NAME],
-        needs: None,
         expand: Some(|args, _, series| Ok(applications(args, series)?.into_values().collect())),
         eval: Eval::Series(apply_by_node),
+        ..COMBINE
     },
     Function {
         name: "averageSeriesWithWildcards",
-        aliases: &[],
-        group: Group::Combine,
         doc: "The means of series whose names are equal but for the nodes at the given positions (from 0).",
         example: "averageSeriesWithWildcards(servers.*.cpu.{user,system},1)",
         params: &[&SERIES, &POSITIONS],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| with_wildcards(call, "average", Aggregation::Average)),
+        ..COMBINE
     },
     Function {
         name: "groupByNode",
-        aliases: &[],
-        group: Group::Combine,
         doc: "Combines the series that have the same node (from 0; negative: from the end) in their names, or the same \
               value of a tag. The callback is an aggregation function, or a function of one list of which the first \
               result is taken. Results are named by the node.",
         example: "groupByNode(servers.*.cpu.{user,system},1,\"sum\")",
         params: &[&SERIES, &NODE, &OPTIONAL_CALLBACK],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let (node, callback) = (call.args.get(&NODE), call.args.get(&OPTIONAL_CALLBACK));
             group_by_nodes(call, &callback.0, &[node])
         }),
+        ..COMBINE
     },
     Function {
         name: "groupByNodes",
-        aliases: &[],
-        group: Group::Combine,
         doc: "As `groupByNode`, by several nodes and tags together. Results are named by them, joined by dots.",
         example: "groupByNodes(servers.*.cpu.{user,system},\"sum\",1,-1)",
         params: &[&SERIES, &CALLBACK, &NODES],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let (nodes, callback) = (call.args.all(&NODES), call.args.get(&CALLBACK));
             group_by_nodes(call, &callback.0, &nodes)
         }),
+        ..COMBINE
     },
     Function {
         name: "groupByTags",
-        aliases: &[],
-        group: Group::Combine,
         doc: "Combines the series that have the same values of all given tags. Results are named as tagged series are: \
               by the name that all series have in common, else by the callback, and the tags.",
         example: "groupByTags(seriesByTag(\"name=disk.used\"),\"sum\",\"datacenter\")",
         params: &[&SERIES, &CALLBACK, &TAGS],
-        needs: None,
-        expand: None,
         eval: Eval::Series(group_by_tags),
+        ..COMBINE
     },
     Function {
         name: "mapSeries",
         aliases: &["map"],
-        group: Group::Combine,
         doc: "Sorts series into lists that have the given nodes and tags in common, for `reduceSeries`.",
         example: "reduceSeries(mapSeries(servers.web0[12].cpu.*,1),\"divideSeries\",3,\"user\",\"idle\")",
         params: &[&SERIES, &MAP_NODES],
-        needs: None,
-        expand: None,
         eval: Eval::Groups(|call| {
             let nodes = call.args.all(&MAP_NODES);
             let series = call.series(&SERIES);
             Ok(grouped(series, |s| key(s, &nodes)).into_iter().map(|(_, list)| list).collect())
         }),
+        ..COMBINE
     },
     Function {
         name: "multiplySeriesWithWildcards",
-        aliases: &[],
-        group: Group::Combine,
         doc: "The products of series whose names are equal but for the nodes at the given positions (from 0).",
         example: "multiplySeriesWithWildcards(stats.timers.*.{mean,count},3)",
         params: &[&SERIES, &POSITIONS],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| with_wildcards(call, "multiply", Aggregation::Multiply)),
+        ..COMBINE
     },
     Function {
         name: "reduceSeries",
         aliases: &["reduce"],
-        group: Group::Combine,
         doc: "Takes the lists of `mapSeries`, finds in each the series whose node at reduceNode is one of the matchers, \
               and calls the function with them, one argument for each matcher, in the order of the matchers. Results \
               are named by the nodes before reduceNode, `reduce` and the function.",
         example: "reduceSeries(mapSeries(servers.web0[12].cpu.*,1),\"asPercent\",3,\"user\",\"idle\")",
         params: &[&SERIES_LISTS, &REDUCE_FUNCTION, &REDUCE_NODE, &REDUCE_MATCHERS],
-        needs: None,
-        expand: None,
         eval: Eval::Series(reduce_series),
+        ..COMBINE
     },
     Function {
         name: "sumSeriesWithWildcards",
-        aliases: &[],
-        group: Group::Combine,
         doc: "The sums of series whose names are equal but for the nodes at the given positions (from 0).",
         example: "sumSeriesWithWildcards(servers.*.cpu.{user,system},1)",
         params: &[&SERIES, &POSITIONS],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| with_wildcards(call, "sum", Aggregation::Sum)),
+        ..COMBINE
     },
 ];
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::combine::{aggregate, function_of};
+use super::combine::{COMBINE, aggregate, function_of};
 use super::{Call, Eval, EvalError, Function, Group, Param, Parameter, SeriesList};
 use crate::series::{Aggregation, Series};
 
@@ -20,96 +20,77 @@ const PAIR: &[&dyn Parameter] = &[&FIRST, &SECOND];
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "aggregateSeriesLists",
-        aliases: &[],
-        group: Group::Combine,
         doc: "Combines the first series of one list with the first of another, the second with the second and so on, \
               by the given function. Both lists must have the same number of series.",
         example: "aggregateSeriesLists(servers.web0[12].cpu.user,servers.web0[12].cpu.system,\"sum\")",
         params: &[&FIRST, &SECOND, &FUNC, &XFF],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let (name, function) = function_of(call, &FUNC);
             let xff = call.args.find(&XFF);
             pair_by_pair(call, &name, function, xff)
         }),
+        ..COMBINE
     },
     Function {
         name: "diffSeriesLists",
-        aliases: &[],
-        group: Group::Combine,
         doc: "Subtracts the first series of the second list from the first of the first list, the second from the \
               second and so on. Both lists must have the same number of series.",
         example: "diffSeriesLists(servers.web0[12].cpu.user,servers.web0[12].cpu.system)",
         params: PAIR,
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| pair_by_pair(call, "diff", Aggregation::Diff, None)),
+        ..COMBINE
     },
     Function {
         name: "fallbackSeries",
-        aliases: &[],
         group: Group::Special,
         doc: "The first list, or the second one when there is no series in the first.",
         example: "fallbackSeries(servers.web99.cpu.user,edge.zeros)",
         params: &[&SERIES, &FALLBACK],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let series = call.series(&SERIES);
             Ok(if series.is_empty() { call.series(&FALLBACK) } else { series })
         }),
+        ..COMBINE
     },
     Function {
         name: "group",
-        aliases: &[],
-        group: Group::Combine,
         doc: "Joins any number of lists to one, for functions that take only one.",
         example: "group(servers.web01.cpu.user,app.load.*)",
         params: &[&SERIES_LISTS],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| Ok(call.series(&SERIES_LISTS))),
+        ..COMBINE
     },
     Function {
         name: "multiplySeriesLists",
-        aliases: &[],
-        group: Group::Combine,
         doc: "Multiplies the first series of one list by the first of another, the second by the second and so on. Both \
               lists must have the same number of series.",
         example: "multiplySeriesLists(stats.timers.*.mean,stats.timers.*.count)",
         params: PAIR,
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| pair_by_pair(call, "multiply", Aggregation::Multiply, None)),
+        ..COMBINE
     },
     Function {
         name: "sumSeriesLists",
-        aliases: &[],
-        group: Group::Combine,
         doc: "Adds the first series of one list and the first of another, the second and the second and so on. Both \
               lists must have the same number of series.",
         example: "sumSeriesLists(servers.web0[12].cpu.user,servers.web0[12].cpu.system)",
         params: PAIR,
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| pair_by_pair(call, "sum", Aggregation::Sum, None)),
+        ..COMBINE
     },
     Function {
         name: "unique",
-        aliases: &[],
         group: Group::FilterSeries,
         doc: "Joins any number of lists to one in which no name occurs twice; the first series of a name stays.",
         example: "unique(servers.web0[12].cpu.user,servers.*.cpu.user)",
         params: &[&SOME_LISTS],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let mut seen = HashSet::new();
             let mut series = call.series(&SOME_LISTS);
             series.retain(|s| seen.insert(s.name.clone()));
             Ok(series)
         }),
+        ..COMBINE
     },
 ];
 

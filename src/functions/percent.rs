@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::combine::{aggregate, result};
+use super::combine::{COMBINE, aggregate, result};
 use super::columns::{pairs, quotient};
 use super::groups::grouped;
 use super::lists::paired;
 use super::names::{joined, key, path_expressions, shared};
 use super::normalize::{Frame, Normalized, consolidated_to};
-use super::{Any, Call, Eval, EvalError, Function, Group, NodeOrTag, Param, SeriesList, Value};
+use super::{Any, Call, Eval, EvalError, Function, NodeOrTag, Param, SeriesList, Value};
 use crate::series::{Aggregation, Series};
 
 const SERIES: Param<SeriesList> = Param::required("seriesList");
@@ -24,55 +24,44 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "asPercent",
         aliases: &["pct"],
-        group: Group::Combine,
         doc: "Each series as a percentage of a total: of a number, of one series, of as many series as there are \
               (matched in the order of their names) or, without a total, of the sum of all. With nodes or tags, series \
               and totals that have these in common belong together, and without a total (`None`) each series is \
               related to the sum of its group; what has no partner becomes an absent series with MISSING in its name.",
         example: "asPercent(servers.web01.cpu.*,None,1)",
         params: &[&SERIES, &TOTAL, &NODES],
-        needs: None,
-        expand: None,
         eval: Eval::Series(as_percent),
+        ..COMBINE
     },
     Function {
         name: "divideSeries",
-        aliases: &[],
-        group: Group::Combine,
         doc: "Divides each series of the first list by the one series of the second; absent where the divisor is 0. \
               `scale` divides by a constant. Without a divisor the results are absent and have MISSING in their names.",
         example: "divideSeries(servers.web0[12].cpu.user,servers.web01.cpu.idle)",
         params: &[&DIVIDENDS, &DIVISOR],
-        needs: None,
-        expand: None,
         eval: Eval::Series(divide_series),
+        ..COMBINE
     },
     Function {
         name: "divideSeriesLists",
-        aliases: &[],
-        group: Group::Combine,
         doc: "Divides the first series of the first list by the first of the second, the second by the second and so \
               on. Both lists must have the same number of series.",
         example: "divideSeriesLists(servers.web0[12].cpu.user,servers.web0[12].cpu.idle)",
         params: &[&DIVIDENDS, &DIVISORS],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let list = paired(call, &DIVIDENDS, &DIVISORS)?;
             list.iter().map(|(a, b)| divided(call, a, b)).collect()
         }),
+        ..COMBINE
     },
     Function {
         name: "weightedAverage",
-        aliases: &[],
-        group: Group::Combine,
         doc: "The mean of the series of the first list, each with the weight that the series of the second list with \
               the same nodes and tags has. Both lists must have the same number of series.",
         example: "weightedAverage(stats.timers.*.mean,stats.timers.*.count,2)",
         params: &[&AVERAGES, &WEIGHTS, &NODES],
-        needs: None,
-        expand: None,
         eval: Eval::Series(weighted_average),
+        ..COMBINE
     },
 ];
 
