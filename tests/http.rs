@@ -13,12 +13,15 @@ use actix_web::test::{self, TestRequest};
 use actix_web::web;
 use async_trait::async_trait;
 use futures::future::LocalBoxFuture;
+use plumbago::backend::carbonapi::{self, v2, v3};
+use plumbago::backend::wire::Limits;
 use plumbago::backend::{Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Scope};
 use plumbago::config::Config;
 use plumbago::fetch::{Group, GroupKind};
 use plumbago::http::{App, routes};
 use plumbago::series::{Selector, Series, Step};
 use plumbago::store::MemoryStore;
+use prost::Message as _;
 use serde_json::{Value, json};
 use support::dataset;
 use support::judge::{HttpAnswer, judge};
@@ -352,4 +355,205 @@ async fn tags_that_nobody_has() {
         assert_eq!(server.post(path, "path=a;b=c").await.status, 400);
         assert_eq!(server.get(path).await.status, 405);
     }
+}
+
+#[actix_web::test]
+async fn events_are_kept_and_found() {
+    let server = server(&[&["a.b"]]).await;
+    let post = async |body: &str| {
+        let answer = server.ask(TestRequest::post().uri("/events/").set_payload(body.to_owned())).await;
+        (answer.status, answer.text().to_owned())
+    };
+    let kept = (200, String::new());
+    let first = r#"{"what": "deploy 1", "tags": ["web", "prod"], "when": 1699999000, "data": "by me"}"#;
+    assert_eq!(post(first).await, kept);
+    assert_eq!(post(r#"{"what": "<b>", "tags": "web db", "when": 1699999100.7}"#).await, kept);
+    assert_eq!(post(r#"{"what": "third", "when": "1699999200", "tags": null, "data": {"by": 1}}"#).await, kept);
+    for (wrong, said) in [
+        ("", "object"),
+        ("what=x", "object"),
+        ("[1]", "object"),
+        ("{}", "what"),
+        (r#"{"what": "x", "tags": 5}"#, "tags"),
+        (r#"{"what": "x", "tags": [5]}"#, "tags"),
+        (r#"{"what": "x", "when": "noon"}"#, "when"),
+        (r#"{"what": "x", "when": 1e300}"#, "when"),
+    ] {
+        let (status, text) = post(wrong).await;
+        assert!(status == 400 && text.starts_with("{\"error\": ") && text.contains(said), "{wrong}: {text}");
+    }
+    let (one, two) = (
+        json!({"when": 1_699_999_000, "what": "deploy 1", "data": "by me", "tags": ["web", "prod"], "id": 1}),
+        json!({"when": 1_699_999_100, "what": "<b>", "data": "", "tags": ["web", "db"], "id": 2}),
+    );
+    let three = json!({"when": 1_699_999_200, "what": "third", "data": "{\"by\":1}", "tags": [], "id": 3});
+    let get = async |query: &str| server.get(&format!("/events/get_data?{query}")).await.json();
+    assert_eq!(get("").await, json!([one, two, three]));
+    assert_eq!(get("from=1699999000&until=1699999100").await, json!([one, two]));
+    assert_eq!(get("from=20231114&until=21:57_20231114&tz=UTC").await, json!([one]));
+    assert_eq!(get("tags=web%20prod&from=-100y").await, json!([one]));
+    assert_eq!(get("tags=web+db&set=intersection&_=123").await, json!([two]));
+    assert_eq!(get("tags=prod+db+none&set=union").await, json!([one, two]));
+    assert_eq!(get("tags=nosuch").await, json!([]));
+    assert_eq!(server.get("/events").await.json(), json!([one, two, three]));
+    assert_eq!(server.get("/events/2").await.json(), two);
+    assert_eq!(server.get("/events/9").await.status, 404);
+    assert_eq!(server.get("/events/x").await.status, 404);
+    let called = server.get("/events/get_data?tags=db&jsonp=cb").await;
+    assert_eq!(called.header("content-type"), Some("text/javascript"));
+    assert!(called.text().starts_with("cb([{\"when\": 1699999100, "), "{}", called.text());
+    assert_problem(&server.get("/events/get_data?jsonp=alert(1)").await, 400);
+    let bad = server.get("/events/get_data?from=%3Cscript%3Ebogus").await;
+    assert_eq!((bad.status, bad.text().contains("bogus")), (400, true));
+
+    // The same as a series.
+    let series =
+        server.get("/render?target=events(%22web%22,'db')&from=1699999099&until=1699999102&format=json").await.json();
+    assert_eq!(series[0]["target"], "events(\"web\", \"db\")");
+    assert_eq!(series[0]["datapoints"], json!([[null, 1_699_999_099], [1.0, 1_699_999_100], [null, 1_699_999_101]]));
+}
+
+#[actix_web::test]
+async fn other_answers_as_recorded() {
+    let wanted = |case: &Value| {
+        let endpoint = case["endpoint"].as_str().expect("an endpoint");
+        // The version is a text that says what it is.
+        !endpoint.starts_with("/render") && !endpoint.starts_with("/version")
+    };
+    replay("formats.jsonl", wanted, 15).await;
+}
+
+#[actix_web::test]
+async fn what_the_server_is() {
+    let server = Server::over(Config::default(), vec![store("one", &["a.b"]), broken()]).await;
+    for path in ["/version", "/version/"] {
+        let version = server.get(path).await;
+        // Bare, so that it can be read as a semantic version.
+        assert_eq!((version.status, version.text()), (200, "1.2.0-dev\n"));
+        assert_eq!(version.header("x-plumbago-version"), Some(env!("CARGO_PKG_VERSION")));
+    }
+    assert_eq!(server.get("/lb_check").await.text(), "ok\n");
+    assert_eq!(server.get("/healthz").await.text(), "ok\n");
+    let ready = server.get("/readyz").await.json();
+    assert_eq!((&ready["state"], &ready["groups"][0]["state"]), (&json!("ok"), &json!("ok")));
+    server.get("/metrics/find?query=*").await;
+    let ready = server.get("/readyz").await;
+    assert_eq!(ready.status, 200);
+    let ready = ready.json();
+    assert_eq!((&ready["state"], &ready["groups"][0]["state"]), (&json!("degraded"), &json!("degraded")));
+    let backends = &ready["groups"][0]["backends"];
+    assert_eq!((&backends[0]["name"], &backends[0]["ok"]), (&json!("one"), &json!(true)));
+    assert_eq!((&backends[1]["ok"], &backends[1]["failed_in_a_row"]), (&json!(false), &json!(1)));
+    assert_eq!((&ready["groups"][1]["name"], &ready["groups"][1]["state"]), (&json!("events"), &json!("ok")));
+    assert_eq!(server.get("/dashboard/find/?query=").await.json(), json!({"dashboards": []}));
+    assert!(server.get("/dashboard/load/x").await.json()["error"].is_string());
+    for path in ["/whitelist", "/dashboard", "/composer", "/s/path", "/account/login"] {
+        assert_problem(&server.get(path).await, 404);
+    }
+}
+
+#[actix_web::test]
+async fn functions_are_listed_for_editors() {
+    let server = server(&[]).await;
+    let all = server.get("/functions?pretty=1").await;
+    assert_eq!(all.header("content-type"), Some("application/json"));
+    // Grafana takes 1e9999 for infinity; no other token is not JSON.
+    let text = all.text().replace("\"default\": 1e9999", "\"default\": 0");
+    let all: Value = serde_json::from_str(&text).expect("JSON");
+    assert!(all.as_object().is_some_and(|all| all.len() > 100));
+    for (name, function) in all.as_object().expect("an object") {
+        assert_eq!(function["name"], **name);
+        assert!(function["description"].is_string() && function["group"].is_string());
+        assert!(function["params"].as_array().is_some_and(|params| params.iter().all(|p| p["type"].is_string())));
+    }
+    assert_eq!(server.get("/functions/scale").await.json()["params"][0]["type"], "seriesList");
+    let none = server.get("/functions/nosuch").await;
+    assert_eq!((none.status, none.json()["error"].is_string()), (404, true));
+    assert_eq!(server.post("/functions", "").await.status, 405);
+}
+
+/// A request in version 3 of carbonapi's protobuf, as its frontend sends it: the body of a GET.
+fn asked_in_v3(path: &str, message: &impl prost::Message) -> TestRequest {
+    TestRequest::get().uri(path).insert_header(("Accept", v3::MEDIA_TYPE)).set_payload(message.encode_to_vec())
+}
+
+#[actix_web::test]
+async fn a_carbonapi_asks() {
+    let server = Server::recorded().await;
+    let capable = server.ask(asked_in_v3("/_internal/capabilities/", &v3::CapabilityResponse::default())).await;
+    let capable = v3::CapabilityResponse::decode(&*capable.body).expect("a message");
+    assert_eq!(capable.supported_protocols[0], "carbonapi_v3_pb");
+    assert_eq!(server.get("/_internal/capabilities/").await.json()["supportedProtocols"][0], "carbonapi_v3_pb");
+
+    // Each with a range of its own, and its name echoed.
+    let metric = |name: &str, start_time, stop_time, path_expression: &str| v3::FetchRequest {
+        name: name.to_owned(),
+        start_time,
+        stop_time,
+        path_expression: path_expression.to_owned(),
+        max_data_points: 0,
+    };
+    let (hour, now) = (dataset::NOW - 3600, dataset::NOW);
+    let metrics = vec![
+        metric("edge.ramp", hour, now, "edge.r*"),
+        metric("edge.ramp", now - 600, now, ""),
+        metric("seriesByTag('name=disk.free', 'server=web01')", hour, now, "tagged"),
+        metric("no.such", hour, now, "no.such"),
+        metric("edge.ramp", now, now, "edge.ramp"),
+    ];
+    for request in [
+        asked_in_v3("/render/?format=carbonapi_v3_pb", &v3::MultiFetchRequest { metrics: metrics.clone() }),
+        asked_in_v3("/render/", &v3::MultiFetchRequest { metrics: metrics.clone() }).method(Method::POST),
+    ] {
+        let rendered = server.ask(request).await;
+        assert_eq!((rendered.status, rendered.header("content-type")), (200, Some(v3::MEDIA_TYPE)));
+        let series = v3::read_render(&rendered.body, &Limits::default()).expect("an answer");
+        let said: Vec<_> = series.iter().map(|s| (&*s.name, s.path_expression.as_deref(), s.asked, s.len())).collect();
+        assert_eq!(
+            said,
+            [
+                ("edge.ramp", Some("edge.r*"), Some((hour, now)), 60),
+                ("edge.ramp", Some("edge.ramp"), Some((now - 600, now)), 10),
+                ("disk.free;datacenter=dc1;server=web01", Some("tagged"), Some((hour, now)), 60),
+            ]
+        );
+    }
+    let function = v3::MultiFetchRequest { metrics: vec![metric("scale(edge.ramp,2)", hour, now, "")] };
+    assert_problem(&server.ask(asked_in_v3("/render/?format=carbonapi_v3_pb", &function)).await, 400);
+    let garbage = TestRequest::post().uri("/render/?format=carbonapi_v3_pb").set_payload("\u{1}\u{2}\u{3}");
+    assert_problem(&server.ask(garbage).await, 400);
+
+    let globs = v3::MultiGlobRequest { metrics: vec!["dual.*".into(), "no.*".into()], start_time: 0, stop_time: 0 };
+    for path in ["/metrics/find/?format=carbonapi_v3_pb", "/metrics/expand/"] {
+        let found = server.ask(asked_in_v3(path, &globs)).await;
+        assert_eq!((found.status, found.header("content-type")), (200, Some(v3::MEDIA_TYPE)));
+        let nodes = v3::read_find(&found.body, &Limits::default()).expect("an answer");
+        assert_eq!(nodes, [FoundNode::branch("dual.node"), FoundNode::leaf("dual.node")], "{path}");
+    }
+    let found = server.get("/metrics/find/?format=protobuf&query=dual.*").await;
+    assert_eq!(found.header("content-type"), Some("application/x-protobuf"));
+    let nodes = v2::read_find(&found.body, &Limits::default()).expect("an answer");
+    assert_eq!(nodes, [FoundNode::branch("dual.node"), FoundNode::leaf("dual.node")]);
+
+    let listed = server.get("/metrics/list/?format=protobuf").await;
+    let listed = carbonapi::read_list(&listed.body, &Limits::default()).expect("an answer");
+    assert_eq!(json!(listed), server.get("/metrics/index.json").await.json());
+    assert_eq!(json!({"Metrics": listed}), server.get("/metrics/list/").await.json());
+}
+
+#[actix_web::test]
+async fn how_series_are_stored() {
+    let server = server(&[&["a.b"]]).await;
+    let info = server.get("/info/?target=a.b&format=protobuf").await;
+    assert_eq!((info.status, info.header("content-type")), (200, Some("application/x-protobuf")));
+    let info = v2::InfoResponse::decode(&*info.body).expect("a message");
+    // The points of the store are from 2023.
+    assert!(info.name == "a.b" && info.max_retention > 0 && info.retentions[0].seconds_per_point == 60);
+    assert_eq!(server.get("/info/?target=a.b").await.json()["metrics"][0]["name"], "a.b");
+    let many = v3::MultiMetricsInfoRequest { names: vec!["no.such".into(), "a.b".into()] };
+    let many = server.ask(asked_in_v3("/info/?format=carbonapi_v3_pb", &many)).await;
+    let many = v3::MultiMetricsInfoResponse::decode(&*many.body).expect("a message");
+    assert_eq!(many.metrics.iter().map(|info| &*info.name).collect::<Vec<_>>(), ["a.b"]);
+    assert_problem(&server.get("/info/?target=no.such").await, 404);
+    assert_problem(&server.get("/info/").await, 400);
 }

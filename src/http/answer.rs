@@ -65,6 +65,14 @@ impl Json {
         Self { callback: None, pretty, escape: Escape::NonAscii, sorted: pretty }
     }
 
+    /// As `/events` have it: ASCII, and `jsonp` is heard.
+    ///
+    /// # Errors
+    /// `jsonp` is no name.
+    pub(super) fn of_events(params: &Params) -> Result<Self, Problem> {
+        Ok(Self { callback: callback(params)?, pretty: pretty(params), escape: Escape::NonAscii, sorted: false })
+    }
+
     /// The bytes of a document.
     pub(super) fn bytes(&self, value: &Value) -> Vec<u8> {
         let sorted = self.sorted.then(|| sorted(value));

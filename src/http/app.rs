@@ -15,13 +15,14 @@ use crate::config::{Config, GroupKind, GroupSettings};
 use crate::fetch::{self, Federation, Group, Order};
 use crate::plan::StepMemory;
 use crate::render::Renderer;
-use crate::store::{TagIndexError, WhisperOptions, WhisperStore};
+use crate::store::{EventStore, EventsError, TagIndexError, WhisperOptions, WhisperStore};
 
 /// A running Plumbago without its sockets.
 pub struct App {
     config: Config,
     renderer: Renderer,
     responses: ResponseCache,
+    events: Arc<EventStore>,
 }
 
 /// Why it cannot be put together.
@@ -51,6 +52,9 @@ pub enum BuildError {
         /// The protocol.
         protocol: &'static str,
     },
+    /// The file of events.
+    #[error("events: {0}")]
+    Events(#[from] EventsError),
     /// The operating system refuses threads.
     #[error("threads cannot be started: {0}")]
     Threads(#[from] std::io::Error),
@@ -74,17 +78,21 @@ impl App {
     /// The same over given backends; the groups of the configuration are not looked at.
     ///
     /// # Errors
-    /// The operating system refuses threads.
+    /// The events cannot be opened, or the operating system refuses threads.
     pub fn with_groups(config: Config, groups: Vec<Group>) -> Result<Self, BuildError> {
         let threads = match config.fetch_threads {
             0 => std::thread::available_parallelism().map_or(2, NonZeroUsize::get),
             n => n,
         };
-        let federation = Arc::new(Federation::new(groups, None, threads)?);
+        let events = Arc::new(match &config.events_path {
+            Some(path) => EventStore::open(path)?,
+            None => EventStore::in_memory()?,
+        });
+        let federation = Arc::new(Federation::new(groups, Some(events.clone()), threads)?);
         let memory = (config.cache.step_size > 0).then(|| Arc::new(StepMemory::new(config.cache.step_size)));
         let renderer = Renderer::new(federation, memory, config.limits.fetched, config.limits.targets);
         let responses = ResponseCache::new(config.cache.response_size);
-        Ok(Self { config, renderer, responses })
+        Ok(Self { config, renderer, responses, events })
     }
 
     /// The configuration.
@@ -103,6 +111,12 @@ impl App {
     #[must_use]
     pub fn responses(&self) -> &ResponseCache {
         &self.responses
+    }
+
+    /// Events.
+    #[must_use]
+    pub fn events(&self) -> &Arc<EventStore> {
+        &self.events
     }
 
     /// The backends.

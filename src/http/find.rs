@@ -8,9 +8,10 @@ use futures::future::try_join_all;
 use serde_json::{Map, Value, json};
 
 use super::answer::{Json, accepted, bytes_of, flag, integer, marked, not_cached, not_found, resource, scope};
-use super::{App, Params, Problem};
+use super::{App, Params, Problem, wire};
 use crate::backend::carbonapi::v2;
-use crate::backend::{BackendError, FindQuery, FoundNode, msgpack, pickle, wire};
+use crate::backend::wire::ALWAYS;
+use crate::backend::{BackendError, FindQuery, FoundNode, msgpack, pickle};
 use crate::clock::{Now, TimeZone, parse_time};
 use crate::encode::DataFormat;
 use crate::series::TimeRange;
@@ -60,6 +61,9 @@ impl FindFormat {
 
 /// `/metrics/find`.
 async fn find(http: HttpRequest, body: web::Bytes, app: web::Data<App>) -> Result<HttpResponse, Problem> {
+    if let Some(message) = wire::message(&http, &body) {
+        return wire::find(&http, message, &app).await;
+    }
     let params = Params::read(http.query_string(), &body);
     let format = FindFormat::from_parameter(params.get("format").unwrap_or("treejson"))
         .ok_or_else(|| Problem::bad_request("parameter `format`: no such format of /metrics/find"))?;
@@ -96,7 +100,7 @@ async fn find(http: HttpRequest, body: web::Bytes, app: web::Data<App>) -> Resul
 }
 
 /// Asks the backends.
-async fn found(
+pub(super) async fn found(
     query: FindQuery,
     now: i64,
     http: &HttpRequest,
@@ -211,7 +215,7 @@ fn listed(nodes: &[FoundNode]) -> Value {
         .iter()
         .map(|node| {
             if node.leaf {
-                let (start, end) = node.interval.unwrap_or(wire::ALWAYS);
+                let (start, end) = node.interval.unwrap_or(ALWAYS);
                 json!({"path": node.path, "is_leaf": true, "intervals": [{"start": start, "end": end}]})
             } else {
                 json!({"path": node.path, "is_leaf": false})
@@ -222,6 +226,9 @@ fn listed(nodes: &[FoundNode]) -> Value {
 
 /// `/metrics/expand`: full paths.
 async fn expand(http: HttpRequest, body: web::Bytes, app: web::Data<App>) -> Result<HttpResponse, Problem> {
+    if let Some(message) = wire::message(&http, &body) {
+        return wire::find(&http, message, &app).await;
+    }
     let params = Params::read(http.query_string(), &body);
     let leaves_only = flag(&params, "leavesOnly")?;
     let grouped = flag(&params, "groupByExpr")?;

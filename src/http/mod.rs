@@ -4,18 +4,22 @@ mod answer;
 mod app;
 mod context;
 mod openapi;
+mod events;
 mod find;
+mod functions;
 mod outer;
 mod params;
 mod picture;
 mod problem;
 mod render;
+mod status;
 mod tags;
+mod wire;
 
 use std::io;
 use std::net::TcpListener;
 
-use actix_web::{HttpResponse, HttpServer, middleware, web};
+use actix_web::{HttpServer, middleware, web};
 
 pub use app::{App, BuildError};
 pub use outer::outer;
@@ -36,9 +40,11 @@ pub fn routes(app: web::Data<App>) -> impl FnOnce(&mut web::ServiceConfig) {
         }
         find::routes(service);
         tags::routes(service);
+        events::routes(service);
+        functions::routes(service);
+        status::routes(service);
+        wire::routes(service);
         service.default_service(web::to(answer::not_found));
-        service
-            .route("/healthz", web::get().to(|| async { HttpResponse::Ok().content_type("text/plain").body("ok\n") }));
     }
 }
 

@@ -10,7 +10,7 @@ use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, web};
 
 use super::context::Context;
 use super::picture::Picture;
-use super::{App, Params, Problem};
+use super::{App, Params, Problem, wire};
 use crate::backend::BackendError;
 use crate::cache::{CachedResponse, ResponseKey};
 use crate::clock::{Now, TimeBounds, TimeZone};
@@ -46,6 +46,9 @@ enum Form {
 
 /// `/render`, GET and POST.
 pub(super) async fn render(http: HttpRequest, body: web::Bytes, app: web::Data<App>) -> Result<HttpResponse, Problem> {
+    if let Some(message) = wire::message(&http, &body) {
+        return wire::render(&http, message, &app).await;
+    }
     let params = Params::read(http.query_string(), &body);
     let context = context(&http, &app);
     let clock = Now::read();

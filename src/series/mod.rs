@@ -142,6 +142,12 @@ impl PathExpression {
         self.0.starts_with("seriesByTag(")
     }
 
+    /// The arguments of a call, without their quotes; `None` for a glob.
+    #[must_use]
+    pub fn arguments(&self) -> Option<Vec<String>> {
+        if self.is_tag_query() || self.is_event_query() { tags::call_arguments(&self.0) } else { None }
+    }
+
     /// Whether this asks for events: an `events(..)` call.
     #[must_use]
     pub fn is_event_query(&self) -> bool {

@@ -377,7 +377,7 @@ impl TagQuery {
 }
 
 /// The quoted arguments of `name("a",'b')`.
-fn call_arguments(text: &str) -> Option<Vec<String>> {
+pub(super) fn call_arguments(text: &str) -> Option<Vec<String>> {
     let inner = text.trim().strip_suffix(')')?;
     let mut rest = inner.get(inner.find('(')? + 1..)?.trim_start();
     let mut arguments = Vec::new();
