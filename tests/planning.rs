@@ -2,95 +2,25 @@
 
 mod support;
 
-use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
 
-use plumbago::backend::{Backend, BackendId};
+use plumbago::backend::BackendId;
 use plumbago::bind::{Binder, Node, NodeKind};
-use plumbago::clock::TimeZone;
-use plumbago::evaluate::{Advance, Rounds};
 use plumbago::functions::{self, Ask, Needs, Request};
 use plumbago::plan::StepMemory;
 use plumbago::series::{PathExpression, Selector, Series, Step, TimeRange};
 use plumbago::store::MemoryStore;
 use proptest::prelude::*;
 use support::dataset::{self, NOW};
+use support::rounds::{answers, range, request, run};
 
 const HOUR: i64 = 3_600;
 const USER: &str = "servers.web01.cpu.user";
 
-fn range(from: i64, until: i64) -> TimeRange {
-    TimeRange::new(from, until).expect("not empty")
-}
-
-fn request(range: TimeRange) -> Request {
-    Request {
-        range,
-        now: NOW,
-        time_zone: TimeZone::utc(),
-        server_time_zone: TimeZone::utc(),
-        x_files_factor: 0.0,
-        seed: 1,
-    }
-}
+static STORE: LazyLock<MemoryStore> = LazyLock::new(dataset::store);
 
 fn last_hour() -> Request {
     request(range(NOW - HOUR, NOW))
-}
-
-static STORE: LazyLock<MemoryStore> = LazyLock::new(dataset::store);
-
-/// What happened to a request.
-struct Run {
-    /// The selectors of each round.
-    rounds: Vec<Vec<Selector>>,
-    misses: u32,
-    series: Vec<Vec<Series>>,
-}
-
-impl Run {
-    fn selectors(&self) -> BTreeSet<Selector> {
-        self.rounds.iter().flatten().cloned().collect()
-    }
-
-    fn ranges(&self) -> BTreeSet<TimeRange> {
-        self.rounds.iter().flatten().map(|s| s.range).collect()
-    }
-}
-
-fn run(
-    targets: &[impl AsRef<str>],
-    request: Request,
-    overrides: &[(&str, &str)],
-    memory: Option<&Arc<StepMemory>>,
-    answer: impl Fn(&Selector) -> Vec<Series>,
-) -> Run {
-    let overrides = overrides.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    let mut rounds = Rounds::new(targets, request, overrides, memory.cloned()).expect("the targets are well formed");
-    let mut fetched: HashMap<Selector, Vec<Series>> = HashMap::new();
-    let mut asked = Vec::new();
-    loop {
-        match rounds.advance(&fetched).expect("the targets can be evaluated") {
-            Advance::Fetch(selectors) => {
-                for selector in &selectors {
-                    let before = fetched.insert(selector.clone(), answer(selector));
-                    assert!(before.is_none(), "{selector:?} is fetched twice");
-                }
-                asked.push(selectors);
-            }
-            Advance::Done(series) => return Run { rounds: asked, misses: rounds.misses(), series },
-        }
-    }
-}
-
-/// Asks a store, one selector at a time.
-fn answers(store: &MemoryStore) -> impl Fn(&Selector) -> Vec<Series> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    move |selector| {
-        let selectors = [selector.clone()];
-        let mut answers = runtime.block_on(async { store.fetch(&selectors, &dataset::scope()).await });
-        answers.pop().expect("an answer for each selector").expect("the store answers")
-    }
 }
 
 /// Whether a target reads further targets, and whether it has windows in points.

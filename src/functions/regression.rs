@@ -17,7 +17,10 @@ pub(super) const FUNCTIONS: &[Function] = &[Function {
           two points has none.",
     example: "linearRegression(servers.web01.cpu.user,'-3h','-1h')",
     params: &[&SERIES, &SOURCE_START, &SOURCE_END],
-    needs: Some(|args, ask| Ok(Needs::Ranges(vec![ask.range, source(args, ask)?]))),
+    needs: Some(|args, ask| {
+        // A source that ends before it begins has no points, so there is no line.
+        Ok(Needs::Ranges(source(args, ask)?.map_or_else(Vec::new, |source| vec![ask.range, source])))
+    }),
     expand: None,
     eval: Eval::Series(|call| {
         let (lines, sources) = (call.series_at(&SERIES, 0), call.series_at(&SERIES, 1));
@@ -36,13 +39,10 @@ pub(super) const FUNCTIONS: &[Function] = &[Function {
     }),
 }];
 
-/// The range whose points the line is fitted to.
-fn source(args: &Args, ask: &Ask<'_>) -> Result<TimeRange, EvalError> {
-    let given = |param| if args.has(param) { time(ask.request, args, param).map(Some) } else { Ok(None) };
-    let (start, end) = (given(&SOURCE_START)?, given(&SOURCE_END)?);
-    let range = TimeRange::new(start.unwrap_or(ask.range.from()), end.unwrap_or(ask.range.until()));
-    let about = if start.is_some() { &SOURCE_START } else { &SOURCE_END };
-    range.ok_or_else(|| EvalError::argument(about, "the points for the line end before they begin"))
+/// The range whose points the line is fitted to; `None` when it is empty.
+fn source(args: &Args, ask: &Ask<'_>) -> Result<Option<TimeRange>, EvalError> {
+    let at = |param, default| if args.has(param) { time(ask.request, args, param) } else { Ok(default) };
+    Ok(TimeRange::new(at(&SOURCE_START, ask.range.from())?, at(&SOURCE_END, ask.range.until())?))
 }
 
 /// Start and end of the source as name and tag show them: what was given, else the range on the server's clock.

@@ -166,14 +166,28 @@ fn stack(args: &Args, ask: &Ask<'_>) -> Result<Vec<TimeRange>, EvalError> {
     (first..last).map(shifted).collect()
 }
 
-/// Where the unshifted series would begin and end, of which `series` are the ones over the `range`-th range: at the
-/// asked range, rounded to the step. Series that do not begin as a store rounds keep their distance.
+/// Where the unshifted series would begin and end, of which `series` are the ones over the `range`-th range. Edges on
+/// the grid of the step lie as many steps from the asked range, others as many seconds. Which of the two it is matters
+/// only where the shift is not a whole number of steps.
 fn unshifted(call: &Call<'_>, series: &[Series], range: usize) -> Option<(i64, i64)> {
     let (first, shifted) = (series.first()?, call.ranges().get(range)?);
-    let (asked, got) = (call.range.aligned(first.step()), shifted.aligned(first.step()));
-    let back = call.range.from() - shifted.from();
-    let place = |time: i64, rounded: i64, at: i64| if time == rounded { at } else { time + back };
-    Some((place(first.start(), got.0, asked.0), place(first.end(), got.1, asked.1)))
+    let step = first.step();
+    if (first.start(), first.end()) == shifted.aligned(step) {
+        return Some(call.range.aligned(step));
+    }
+    // A line over the whole range.
+    if (first.start(), first.end()) == (shifted.from(), shifted.until()) {
+        return Some((call.range.from(), call.range.until()));
+    }
+    let place = |time: i64, shifted: i64, asked: i64| {
+        if step.floor(time) == time {
+            step.floor(asked) + (time - step.floor(shifted))
+        } else {
+            time + (asked - shifted)
+        }
+    };
+    let start = place(first.start(), shifted.from(), call.range.from());
+    Some((start, place(first.end(), shifted.until(), call.range.until())))
 }
 
 /// What to add to a shift so that times of day are the same on both sides of a change of the server's clocks. Nothing

@@ -4,4 +4,5 @@
 pub mod dataset;
 pub mod evaluate;
 pub mod judge;
+pub mod rounds;
 pub mod server;
