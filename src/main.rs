@@ -108,7 +108,8 @@ fn run(command: Command) -> Result<(), AnyError> {
             } else if json {
                 reference::json(&Listing { pretty: true, ..Listing::default() })
             } else {
-                functions::names().map(|(name, f)| format!("{name}: {}\n", first_sentence(f.doc))).collect()
+                let lines = functions::names().map(|(name, f)| format!("{name}: {}", first_sentence(f.doc)));
+                lines.collect::<Vec<_>>().join("\n") + "\n"
             };
             // A reader that has seen enough (`| head`) is no error.
             match std::io::stdout().write_all(text.as_bytes()) {

@@ -216,7 +216,10 @@ mod tests {
             ("f(a,-1.5e-2,1e2,007)", "f(a #-0.015 #100.0 #7)"),
             ("f(5xx.rate, +5, 2.5.x)", "f(5xx.rate +5 2.5.x)"),
             ("10_5_7_57", "10_5_7_57"),
-            ("f(true.cpu,None.cpu,infra.cpu,TRUE,none,INF,Infinity)", "f(true.cpu None.cpu infra.cpu #true #None #inf #inf)"),
+            (
+                "f(true.cpu,None.cpu,infra.cpu,TRUE,none,INF,Infinity)",
+                "f(true.cpu None.cpu infra.cpu #true #None #inf #inf)",
+            ),
             ("f(a,k = 'v',n=1)", "f(a k=<v> n=#1)"),
             ("a|f(1)|g()", "g(f(a #1))"),
             ("f(a|g(1), b)", "f(g(a #1) b)"),
