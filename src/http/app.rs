@@ -14,7 +14,7 @@ use crate::cache::{Bounds, CachedBackend, LookupCache, ResponseCache, SeriesCach
 use crate::config::{Config, GroupKind, GroupSettings};
 use crate::fetch::{self, Federation, Group, Order};
 use crate::plan::StepMemory;
-use crate::render::Renderer;
+use crate::render::{FetchMode, Renderer};
 use crate::store::{EventStore, EventsError, TagIndexError, WhisperOptions, WhisperStore};
 
 /// A running Plumbago without its sockets.
@@ -93,6 +93,13 @@ impl App {
         let renderer = Renderer::new(federation, memory, config.limits.fetched, config.limits.targets);
         let responses = ResponseCache::new(config.cache.response_size);
         Ok(Self { config, renderer, responses, events })
+    }
+
+    /// The same with another way of fetching, for comparison.
+    #[must_use]
+    pub fn fetching(mut self, mode: FetchMode) -> Self {
+        self.renderer = self.renderer.fetching(mode);
+        self
     }
 
     /// The configuration.
