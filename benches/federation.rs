@@ -77,7 +77,10 @@ fn main() -> Outcome<()> {
             let number = arguments.next().ok_or("a backend has a number")?.parse()?;
             Backend::serve(number)
         }
-        Some("frontend") => frontend(arguments.next().as_deref() == Some("one-by-one"), arguments.collect()),
+        Some("frontend") => {
+            let one_by_one = arguments.next().as_deref() == Some("one-by-one");
+            frontend(one_by_one, &arguments.collect::<Vec<_>>())
+        }
         Some(rounds) => measure(rounds.parse()?),
         None => measure(50),
     }
@@ -129,7 +132,7 @@ fn announce(listener: &TcpListener) -> Outcome<()> {
     Ok(())
 }
 
-fn frontend(one_by_one: bool, backends: Vec<String>) -> Outcome<()> {
+fn frontend(one_by_one: bool, backends: &[String]) -> Outcome<()> {
     let mut config = Config::default();
     config.cache.series_size = 0;
     config.cache.find_size = 0;
@@ -284,9 +287,8 @@ struct Figures {
 }
 
 fn measure(rounds: usize) -> Outcome<()> {
-    let backends = (0..LATENCIES.len())
-        .map(|n| Process::start(&["backend", &n.to_string()]))
-        .collect::<Outcome<Vec<_>>>()?;
+    let backends =
+        (0..LATENCIES.len()).map(|n| Process::start(&["backend", &n.to_string()])).collect::<Outcome<Vec<_>>>()?;
     println!(
         "{} backends ({} of {FAST} ms, {} of {SLOW} ms), {SERIES} series a pattern and backend, {} points a series",
         LATENCIES.len(),
@@ -333,7 +335,8 @@ impl Scenario {
             bytes = client.get(&path)?.len();
             latencies.push(began.elapsed());
         }
-        let processor = frontend.processor_time().zip(before).map(|(after, before)| (after - before) / rounds as u32);
+        let processor =
+            frontend.processor_time().zip(before).map(|(after, before)| after.saturating_sub(before) / rounds as u32);
         latencies.sort_unstable();
         let mut requests = 0;
         for (asked, at_once) in counts(backends)? {

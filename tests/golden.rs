@@ -34,7 +34,7 @@ async fn graphite_web_answers() {
     let only = std::env::var("GOLDEN").ok();
     let text = std::fs::read_to_string(dataset::golden("differs.json")).expect("readable");
     let differs: BTreeMap<String, String> = serde_json::from_str(&text).expect("differs.json maps ids to reasons");
-    // Functions that do not exist yet, one a line, and `!images`, `!events`; cases that use one wait for it.
+    // Functions that do not exist yet, one a line, and `!events`; cases that use one wait for it.
     let pending = std::fs::read_to_string(dataset::golden("pending.txt")).unwrap_or_default();
     let pending: Vec<&str> = pending.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).collect();
     let (things, pending): (Vec<&str>, Vec<&str>) = pending.into_iter().partition(|l| l.starts_with('!'));
@@ -64,9 +64,8 @@ async fn graphite_web_answers() {
             }
             let params = case["params"].as_array().expect("params");
             let uses = |name: &&str| params.iter().any(|p| calls(p[1].as_str().unwrap_or_default(), name));
-            let image = things.contains(&"!images") && case["body"]["binary"] == true;
             let events = things.contains(&"!events") && uses(&"events");
-            if image || events || pending.iter().any(uses) {
+            if events || pending.iter().any(uses) {
                 waiting += 1;
                 continue;
             }

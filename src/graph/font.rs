@@ -6,6 +6,9 @@ use std::sync::LazyLock;
 
 use ab_glyph::{Font as _, FontRef, GlyphId, Outline, PxScale};
 
+/// The most lines of a title.
+const MOST_LINES: usize = 20;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Family {
     Sans,
@@ -181,6 +184,11 @@ impl Face {
         text.chars().take(keep).chain(['…']).collect()
     }
 
+    /// The lines of a title, each no wider than `width` pixels. Of very many the first are enough.
+    pub fn title(self, text: &str, size: f64, width: f64) -> Vec<String> {
+        text.split('\n').take(MOST_LINES).map(|line| self.fitting(line, size, width)).collect()
+    }
+
     /// The curves of a glyph, in units of the font, y upwards.
     pub fn outline(self, glyph: GlyphId) -> Option<Outline> {
         self.font().outline(glyph)
@@ -226,5 +234,7 @@ mod tests {
         let cut = sans.fitting("a name that is much too long for its place", 10.0, 60.0);
         assert!(cut.ends_with('…') && sans.width(&cut, 10.0) <= 60.0 && cut.len() > 8, "{cut}");
         assert_eq!(sans.fitting("abc", 10.0, 0.0), "…");
+        assert_eq!(sans.title("a\nb", 10.0, 100.0), ["a", "b"]);
+        assert_eq!(sans.title(&"\n".repeat(1000), 10.0, 100.0).len(), 20);
     }
 }

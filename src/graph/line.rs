@@ -28,6 +28,9 @@ const LEGEND_ITEMS: usize = 10;
 /// Between labels and graph.
 const GAP: f64 = 4.0;
 
+/// Grid lines nearer to each other than this many pixels would be a surface.
+const CLOSE: f64 = 3.0;
+
 /// How strong grid lines are.
 const MAJOR: f64 = 0.45;
 const MINOR: f64 = 0.28;
@@ -144,7 +147,7 @@ impl<'a> LineGraph<'a> {
 
     fn label_width(&self, axis: &YAxis) -> f64 {
         let Font { face, size } = self.options.font;
-        axis.labels.iter().map(|(_, text)| face.width(text, size)).fold(0.0, f64::max).ceil()
+        self.shown(axis).map(|(_, text)| face.width(text, size)).fold(0.0, f64::max).ceil()
     }
 
     fn side(&self) -> Side {
@@ -155,13 +158,15 @@ impl<'a> LineGraph<'a> {
     fn within(&self, outer: Frame) -> Frame {
         let mut frame = outer;
         if !self.options.hide_axes && !self.options.hide_y_axis {
-            let room = self.label_width(&self.y) + GAP;
+            // A label that is too long is cut off, so that the graph is not.
+            let most = (outer.right - outer.left) / 3.0;
+            let room = self.label_width(&self.y).min(most) + GAP;
             match self.side() {
                 Side::Left => frame.left = frame.left.max(frame.left - 10.0 + room),
                 Side::Right => frame.right -= room,
             }
             if let Some(second) = &self.second {
-                frame.right -= self.label_width(second) + GAP;
+                frame.right -= self.label_width(second).min(most) + GAP;
             }
         }
         frame.left = frame.left.floor();
@@ -203,35 +208,23 @@ impl<'a> LineGraph<'a> {
         let options = self.options;
         let font = title_font(options);
         let line = font.face.line_height(font.size);
-        let label = |text, x, y, turn| Label {
-            text,
-            font,
-            color: options.foreground.ink(1.0),
-            x,
-            y,
-            align: Align::Center,
-            middle: false,
-            turn,
-        };
-        if let Some(title) = &options.title {
-            canvas.part("title")?;
-            for (i, text) in title.split('\n').enumerate() {
-                let y = options.margin + line * i as f64;
-                canvas.label(label(text, f64::from(options.width) / 2.0, y, Turn::None))?;
-            }
-        }
+        let (width, height) = (f64::from(options.width), f64::from(options.height));
+        let right = options.v_title_right.as_ref().filter(|_| self.second.is_some());
         let middle = f64::midpoint(self.frame.top, self.frame.bottom);
-        if let Some(title) = &options.v_title {
-            canvas.part("vtitle")?;
-            for (i, text) in title.split('\n').enumerate() {
-                canvas.label(label(text, options.margin + line * i as f64, middle, Turn::Up))?;
-            }
-        }
-        if let Some(title) = options.v_title_right.as_ref().filter(|_| self.second.is_some()) {
-            canvas.part("vtitleRight")?;
-            for (i, text) in title.split('\n').enumerate() {
-                let x = f64::from(options.width) - options.margin - line * i as f64;
-                canvas.label(label(text, x, middle, Turn::Down))?;
+        let margin = options.margin;
+        let titles = [
+            ("title", options.title.as_ref(), width, (width / 2.0, margin), (0.0, line), Turn::None),
+            ("vtitle", options.v_title.as_ref(), height, (margin, middle), (line, 0.0), Turn::Up),
+            ("vtitleRight", right, height, (width - margin, middle), (-line, 0.0), Turn::Down),
+        ];
+        for (part, text, room, (mut x, mut y), (right, down), turn) in titles {
+            let Some(text) = text else { continue };
+            canvas.part(part)?;
+            for text in font.face.title(text, font.size, room) {
+                let color = options.foreground.ink(1.0);
+                let label = Label { text: &text, font, color, x, y, align: Align::Center, middle: false, turn };
+                canvas.label(label)?;
+                (x, y) = (x + right, y + down);
             }
         }
         Ok(())
@@ -307,6 +300,11 @@ impl<'a> LineGraph<'a> {
             }
             let Some(next) = labelled.get(i + 1) else { continue };
             let part = (next - value) / f64::from(options.minor_y + 1);
+            let distance = |y: f64| self.y_of(&self.y, *next).map_or(0.0, |next| y - next);
+            let room = self.y_of(&self.y, *value).map_or(0.0, distance) / f64::from(options.minor_y + 1);
+            if room < CLOSE {
+                continue;
+            }
             for n in 1..=options.minor_y {
                 if let Some(y) = self.y_of(&self.y, value + part * f64::from(n)) {
                     level(y, minor)?;
@@ -314,9 +312,8 @@ impl<'a> LineGraph<'a> {
             }
         }
         let within = |time: &&i64| self.x_of(**time) < right;
-        // Lines nearer than three pixels would be a surface.
         let close = |times: &[i64]| match times {
-            [a, b, ..] => (b - a) as f64 * self.pixels_per_second() < 3.0,
+            [a, b, ..] => (b - a) as f64 * self.pixels_per_second() < CLOSE,
             _ => false,
         };
         if !close(&self.x.minor) {
@@ -595,7 +592,7 @@ fn outer(options: &Options, second: bool, legend: f64) -> Frame {
     let margin = options.margin;
     let title = title_font(options);
     let line = title.face.line_height(title.size);
-    let lines = |text: Option<&String>| text.map_or(0.0, |text| text.split('\n').count() as f64);
+    let lines = |text: Option<&String>| text.map_or(0.0, |text| title.face.title(text, title.size, 0.0).len() as f64);
     // Room for half of a time that stands at the left edge.
     let mut frame = Frame { left: margin + 10.0, top: margin, right: width - margin, bottom: height - margin - legend };
     if options.title.is_some() {

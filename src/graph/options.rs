@@ -19,6 +19,9 @@ const LONGEST_SIDE: u32 = 16_384;
 /// The largest font, in pixels.
 const LARGEST_FONT: f64 = 400.0;
 
+/// The longest format of times, in bytes.
+const LONGEST_FORMAT: usize = 200;
+
 /// A parameter that is refused; the text is one line and names it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum OptionError {
@@ -290,7 +293,7 @@ impl Options {
             log_base: given.log_base()?,
             minor_y: given.count("minorY", 0..=100)?.unwrap_or(1),
             min_x_step: given.number("minXStep")?.unwrap_or(1.0).max(0.0),
-            x_format: given.text("xFormat"),
+            x_format: given.format("xFormat")?,
             pie_mode: PieMode::from_parameter(given.0.get("pieMode").copied())?,
             value_labels: given
                 .choice(
@@ -355,6 +358,15 @@ impl Given<'_> {
         self.0.get(name).map(|text| plain(text))
     }
 
+    fn format(&self, name: &'static str) -> Result<Option<String>, OptionError> {
+        let text = self.text(name);
+        // Every label is written by it.
+        if text.as_ref().is_some_and(|text| text.len() > LONGEST_FORMAT) {
+            return Err(self.refused(name, format!("a format of at most {LONGEST_FORMAT} bytes")));
+        }
+        Ok(text)
+    }
+
     fn choice<T: Copy>(
         &self,
         parameter: &'static str,
@@ -417,9 +429,9 @@ impl Given<'_> {
 
     fn divisors(&self) -> Result<Vec<u32>, OptionError> {
         let Some(text) = self.0.get("yDivisors") else { return Ok(vec![4, 5, 6]) };
-        let read = |part: &str| part.trim().parse().ok().filter(|n| (1..=1000).contains(n));
+        let read = |part: &str| part.trim().parse().ok().filter(|n| (1..=100).contains(n));
         let list: Option<Vec<u32>> = text.split(',').map(read).collect();
-        list.ok_or_else(|| self.refused("yDivisors", "a list of whole numbers from 1 to 1000"))
+        list.ok_or_else(|| self.refused("yDivisors", "a list of whole numbers from 1 to 100"))
     }
 
     /// A base of less than one is no logarithmic scale at all, as in graphite-web; a base of just one makes no scale.
@@ -504,6 +516,6 @@ mod tests {
         assert_eq!(error(&[("yStep", "0")]), "yStep: `0` is not a number above 0");
         assert_eq!(error(&[("yMin", "nan")]), "yMin: `nan` is not a number");
         assert_eq!(error(&[("pieMode", "x")]), "pieMode: `x` is none of average, maximum, minimum");
-        assert_eq!(error(&[("yDivisors", "4,0")]), "yDivisors: `4,0` is not a list of whole numbers from 1 to 1000");
+        assert_eq!(error(&[("yDivisors", "4,0")]), "yDivisors: `4,0` is not a list of whole numbers from 1 to 100");
     }
 }

@@ -107,21 +107,15 @@ impl Scene for Pie<'_> {
         let (width, height) = (f64::from(options.width), f64::from(options.height));
         let Font { face, size } = options.font;
         let mut top = options.margin;
-        let label = |text, font, color: Color, x, y, middle, turn| Label {
-            text,
-            font,
-            color: color.ink(1.0),
-            x,
-            y,
-            align: Align::Center,
-            middle,
-            turn,
-        };
         if let Some(title) = &options.title {
             canvas.part("title")?;
             let font = Font { face, size: size + size.ln().floor().max(0.0) };
-            for text in title.split('\n') {
-                canvas.label(label(text, font, options.foreground, width / 2.0, top, false, Turn::None))?;
+            let lines = face.title(title, font.size, width);
+            for text in &lines {
+                let (x, color) = (width / 2.0, options.foreground.ink(1.0));
+                let label =
+                    Label { text, font, color, x, y: top, align: Align::Center, middle: false, turn: Turn::None };
+                canvas.label(label)?;
                 top += face.line_height(font.size);
             }
             top += options.margin;
@@ -160,7 +154,9 @@ impl Scene for Pie<'_> {
                 (true, s) if s < -0.7 => Turn::Up,
                 _ => Turn::None,
             };
-            canvas.label(label(text, options.font, options.value_labels_color, x, y, true, turn))?;
+            let color = options.value_labels_color.ink(1.0);
+            let label = Label { text, font: options.font, color, x, y, align: Align::Center, middle: true, turn };
+            canvas.label(label)?;
         }
         Ok(())
     }

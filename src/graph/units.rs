@@ -16,6 +16,9 @@ pub(super) enum UnitSystem {
 /// Differences below this are rounding errors.
 const NOTHING: f64 = 1e-11;
 
+/// Digits of larger numbers say nothing, because doubles do not have them.
+const HUGE: f64 = 1e16;
+
 impl UnitSystem {
     /// By name, in any case; any other is [`UnitSystem::Si`].
     pub fn named(name: &str) -> Self {
@@ -70,7 +73,7 @@ impl UnitSystem {
     pub fn label(self, value: f64, span: f64, step: Option<f64>) -> String {
         let (value, prefix) = self.scaled(value, step);
         let (span, span_prefix) = self.scaled(span, step);
-        let number = if value < 0.1 {
+        let number = if !(0.1..HUGE).contains(&value) {
             // No label says minus nothing.
             format_g(value + 0.0)
         } else if value < 1.0 {
@@ -115,6 +118,7 @@ mod tests {
         assert_eq!(binary(3.0 * 1024.0 * 1024.0, 4.0 * 1024.0 * 1024.0, 1024.0 * 1024.0), "3.0 Mi");
         assert_eq!(UnitSystem::Seconds.label(7200.0, 14_400.0, Some(3600.0)), "2.0 H");
         assert_eq!(UnitSystem::Milliseconds.label(1500.0, 3000.0, Some(1000.0)), "1.50 s");
+        assert_eq!(si(2e40, 4e40, 1e40), "2e+25 P");
         assert_eq!(UnitSystem::None.label(1_000_000.0, 4e6, Some(1e6)), "1000000.0");
     }
 
