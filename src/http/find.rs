@@ -237,11 +237,15 @@ async fn expand(http: HttpRequest, body: web::Bytes, app: web::Data<App>) -> Res
     let now = Now::read();
     let mut seen = HashSet::new();
     let queries: Vec<&str> = params.all("query").filter(|query| seen.insert(*query)).collect();
-    let answers =
-        try_join_all(queries.iter().map(|query| {
-            found(FindQuery { pattern: (*query).to_owned(), range: None, leaves_only }, now, &http, &app)
-        }))
-        .await?;
+    let ask = async |query: &str| {
+        if query.is_empty() {
+            // The root, which graphite-web lists but refuses to be asked for by other servers.
+            let root = if leaves_only { Vec::new() } else { vec![FoundNode::branch("")] };
+            return Ok((root, Vec::new()));
+        }
+        found(FindQuery { pattern: query.to_owned(), range: None, leaves_only }, now, &http, &app).await
+    };
+    let answers = try_join_all(queries.iter().map(|query| ask(query))).await?;
     let mut failures = Vec::new();
     let mut groups: Vec<BTreeSet<String>> = Vec::with_capacity(answers.len());
     for (nodes, failed) in answers {

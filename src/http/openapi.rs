@@ -2,8 +2,11 @@
 //!
 //! Kept by hand as a table; a test compares it with the routes.
 
+use actix_web::http::Method;
 use actix_web::{HttpResponse, web};
 use serde_json::{Map, Value, json};
+
+use super::answer::resource;
 
 /// One endpoint.
 struct Endpoint {
@@ -34,6 +37,7 @@ enum Type {
 use Type::{Flag, InPath, Integer, Number, Switch, Text, Texts};
 
 const JSON: &[&str] = &["application/json"];
+const STORAGE: &[&str] = &["application/json", "application/x-protobuf", "application/x-carbonapi-v3-pb"];
 const PLAIN: &[&str] = &["text/plain"];
 
 const FROM: Param = Param(
@@ -47,6 +51,11 @@ const ZONE: Param = Param("tz", Text, "IANA zone of times in the request and of 
 const PRETTY: Param = Param("pretty", Text, "Not empty: JSON with line breaks.");
 const JSONP: Param = Param("jsonp", Text, "Name of a JavaScript function that the JSON is wrapped in.");
 const LOCAL: Param = Param("local", Switch, "Sent by other frontends; changes nothing.");
+const STORAGE_FORMAT: Param = Param(
+    "format",
+    Text,
+    "json (default), protobuf, carbonapi_v2_pb or carbonapi_v3_pb; the last also by Accept: application/x-carbonapi-v3-pb.",
+);
 const LIMIT: Param = Param("limit", Integer, "The most entries.");
 const EXPR: Param =
     Param("expr", Texts, "Tag expressions that must all hold: tag=value, tag!=value, tag=~regex, tag!=~regex.");
@@ -120,7 +129,8 @@ const ENDPOINTS: &[Endpoint] = &[
             ),
             Param("leavesOnly", Switch, "1: only series."),
             Param("wildcards", Switch, "1: adds a node * when several match."),
-            Param("automatic_variants", Switch, "1: completer adds a * to the last node."),
+            Param("automatic_variants", Switch, "1: completer takes a,b within a node for {a,b}."),
+            Param("position", Integer, "nodelist: which part of the names, counted from 0, or from the end with -1."),
             Param("from", Text, "Only nodes that may have points since then, where a backend can tell."),
             Param("until", Text, "Only nodes that may have points until then, where a backend can tell."),
             NOW,
@@ -150,6 +160,62 @@ const ENDPOINTS: &[Endpoint] = &[
         methods: &["get"],
         summary: "Names of all series.",
         params: &[JSONP, PRETTY, LOCAL],
+        answers: JSON,
+    },
+    Endpoint {
+        path: "/metrics/list",
+        methods: &["get", "post"],
+        summary: "Names of all series, as carbonapi's backends list them.",
+        params: &[STORAGE_FORMAT],
+        answers: STORAGE,
+    },
+    Endpoint {
+        path: "/info",
+        methods: &["get", "post"],
+        summary: "Step and age of series, as carbonapi's backends tell them.",
+        params: &[Param("target", Texts, "Names of series."), STORAGE_FORMAT],
+        answers: STORAGE,
+    },
+    Endpoint {
+        path: "/_internal/capabilities",
+        methods: &["get", "post"],
+        summary: "The protocols in which a carbonapi can ask.",
+        params: &[STORAGE_FORMAT],
+        answers: STORAGE,
+    },
+    Endpoint {
+        path: "/metrics/get-metadata",
+        methods: &["get", "post"],
+        summary: "Metadata of series, of which none is known here: answered as by a Graphite without its carbon.",
+        params: &[Param("metric", Texts, "Names of series."), Param("key", Text, "Which metadata."), JSONP, PRETTY],
+        answers: JSON,
+    },
+    Endpoint {
+        path: "/metrics/set-metadata",
+        methods: &["get", "post"],
+        summary: "The same for setting it; POST takes a JSON array of {metric, key, value}, as the body or as operations.",
+        params: &[
+            Param("metric", Text, "Name of a series."),
+            Param("key", Text, "Which metadata."),
+            Param("value", Text, "Its value."),
+            Param("operations", Text, "POST: the array."),
+            JSONP,
+            PRETTY,
+        ],
+        answers: JSON,
+    },
+    Endpoint {
+        path: "/dashboard/find",
+        methods: &["get", "post"],
+        summary: "Dashboards: there are none.",
+        params: &[Param("query", Text, "Ignored.")],
+        answers: JSON,
+    },
+    Endpoint {
+        path: "/dashboard/load/{name}",
+        methods: &["get"],
+        summary: "A dashboard: an error, with status 200 as by graphite-web.",
+        params: &[Param("name", InPath, "Its name.")],
         answers: JSON,
     },
     Endpoint {
@@ -224,7 +290,7 @@ const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         path: "/events",
         methods: &["get", "post"],
-        summary: "GET: all events. POST: adds one, a JSON object of what, tags, when (epoch seconds) and data.",
+        summary: "GET: events, as of /events/get_data. POST: adds one, a JSON object of what, tags, when (epoch seconds) and data.",
         params: &[],
         answers: JSON,
     },
@@ -243,7 +309,8 @@ const ENDPOINTS: &[Endpoint] = &[
             FROM,
             UNTIL,
             Param("tags", Text, "Tags, separated by spaces."),
-            Param("set", Text, "intersection (default for several tags) or union."),
+            Param("set", Text, "intersection (the default): all of the tags; union: any of them."),
+            ZONE,
             JSONP,
         ],
         answers: JSON,
@@ -264,7 +331,7 @@ const ENDPOINTS: &[Endpoint] = &[
         path: "/functions/{name}",
         methods: &["get"],
         summary: "One function.",
-        params: &[Param("name", InPath, "Its name."), PRETTY],
+        params: &[Param("name", InPath, "Its name."), Param("type", Text, "pie: a function of pieMode."), PRETTY],
         answers: JSON,
     },
     Endpoint {
@@ -293,7 +360,7 @@ pub(super) async fn openapi() -> HttpResponse {
 
 /// Adds the route.
 pub(super) fn routes(service: &mut web::ServiceConfig) {
-    service.route("/openapi.json", web::get().to(openapi));
+    service.service(resource(&["/openapi.json"], &[Method::GET, Method::HEAD], openapi));
 }
 
 fn document() -> Value {

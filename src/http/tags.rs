@@ -10,7 +10,7 @@ use super::answer::{Json, accepted, integer, marked, resource, scope};
 use super::{App, Params, Problem};
 use crate::backend::{BackendError, TagLimits};
 use crate::clock::Now;
-use crate::series::TagQuery;
+use crate::series::{TagPattern, TagQuery};
 
 /// How many completions are answered to a request that does not say.
 const COMPLETIONS: usize = 100;
@@ -70,7 +70,11 @@ impl Ask {
 
     /// What narrows a listing.
     fn filtered(&self) -> Result<TagLimits, Problem> {
-        Ok(TagLimits { prefix: None, filter: self.text("filter"), limit: self.limit(None)? })
+        let filter = self.text("filter");
+        if let Some(filter) = &filter {
+            TagPattern::new(filter).map_err(|e| Problem::bad_request(e.to_string()))?;
+        }
+        Ok(TagLimits { prefix: None, filter, limit: self.limit(None)? })
     }
 
     /// What narrows a completion.
