@@ -28,7 +28,8 @@ pub struct Listing {
 }
 
 /// The functions as graphite-web's `/functions` shows them: an object by name (or by group, then name). An infinite
-/// default is the string `Infinity`: JSON has no such number, editors show the text, and a target may say it.
+/// default is the number `1e9999`: JSON by its grammar, and infinite for the browsers in which editors read it. Grafana
+/// needs that number; it then writes `inf` or `Infinity` into a target, which both mean it.
 #[must_use]
 pub fn json(listing: &Listing) -> String {
     let mut infos = if listing.pie { pie() } else { names().map(|(name, f)| Info::of(name, f)).collect() };
@@ -110,7 +111,7 @@ struct ParamInfo {
 
 struct Scalar(Literal);
 
-/// How infinity is said; a target may say it so.
+/// Stands for infinity until the text is made; in quotes it can be nothing else.
 const INFINITY: &str = "Infinity";
 
 impl Serialize for Scalar {
@@ -145,7 +146,8 @@ fn by_name(infos: Vec<Info>) -> Object<Info> {
 
 fn text(document: &impl Serialize, pretty: bool) -> String {
     let written = if pretty { serde_json::to_string_pretty(document) } else { serde_json::to_string(document) };
-    written.expect("strings, numbers and lists can always be written")
+    let text = written.expect("strings, numbers and lists can always be written");
+    text.replace(&format!("\"{INFINITY}\""), "1e9999")
 }
 
 impl Info {
