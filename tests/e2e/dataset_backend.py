@@ -42,12 +42,15 @@ class Store:
             self.branches.update(".".join(parts[:n]) for n in range(1, len(parts)))
 
     def find(self, pattern):
-        """(path, is a leaf) of each node that matches."""
+        """(path, is a leaf) of each node that matches. As for graphite-web, dots at the ends match nothing;
+        those behind are repeated."""
+        dots = "." * (len(pattern) - len(pattern.rstrip(".")))
+        pattern = pattern.strip(".")
         if pattern in self.tagged:
             return [(pattern, True)]
         matches = matcher(pattern)
-        nodes = [(path, True) for path in self.leaves if matches(path)]
-        nodes += [(path, False) for path in self.branches if matches(path)]
+        nodes = [(path + dots, True) for path in self.leaves if matches(path)]
+        nodes += [(path + dots, False) for path in self.branches if matches(path)]
         return sorted(nodes)
 
     def lookup(self, expression):
@@ -57,12 +60,12 @@ class Store:
             specs = [a or b for a, b in re.findall(r'"([^"]*)"|\'([^\']*)\'', query.group(1))]
             return [(name, self.series[name]) for name in self.find_tagged(specs) if name in self.series]
         paths = [path for path, leaf in self.find(expression) if leaf]
-        return [(path, self.series[self.leaves.get(path, path)]) for path in paths]
+        return [(path, self.series[self.leaves.get(path.rstrip("."), path)]) for path in paths]
 
-    def find_tagged(self, specs):
-        """Names of the series with such tags, sorted. One of the conditions must not hold for an absent tag."""
+    def find_tagged(self, specs, bounded=True):
+        """Names of the series with such tags, sorted. `bounded`: a condition must not hold for an absent tag."""
         conditions = [condition(spec) for spec in specs]
-        if all(holds("") for _, holds in conditions):
+        if bounded and all(holds("") for _, holds in conditions):
             raise BadRequest("At least one tagspec must not match the empty string")
         return sorted(name for name, tags in self.tagged.items()
                       if all(holds(tags.get(tag, "")) for tag, holds in conditions))
@@ -211,7 +214,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return True
         if path == "/tags/findSeries":
             return store.find_tagged(specs)
-        chosen = store.find_tagged(specs) if specs else sorted(store.tagged)
+        chosen = store.find_tagged(specs, bounded=False) if specs else sorted(store.tagged)
         tags = [store.tagged[name] for name in chosen]
         if path == "/tags/autoComplete/tags":
             used = {condition(spec)[0] for spec in specs}

@@ -132,7 +132,9 @@ def judged(case, status, body):
         return None
     want = case["body"]
     if isinstance(want, dict) and want.get("binary"):
-        magic = base64.b64decode(want["magic"])
+        # The recording of an SVG has its first bytes as they are.
+        plain = want["magic"].startswith("<")
+        magic = want["magic"].encode() if plain else base64.b64decode(want["magic"])
         same = body[:4] == magic[:4] or (magic.startswith(b"<?xml") and b"<svg" in body[:400])
         return None if same else f"begins with {body[:8]!r}, not with {magic!r}"
     try:
@@ -166,7 +168,8 @@ class Replay:
         cls.backend.close()
 
     def waits(self, case):
-        return any(name == "target" and self.pending.search(value) for name, value in case["params"])
+        # Tags are edited in an embedded store; `tests/http.rs` replays these over one.
+        return case["group"] == "tags:mutate" or any(name == "target" and self.pending.search(value) for name, value in case["params"])
 
     def replay(self, name):
         connection = http.client.HTTPConnection("127.0.0.1", self.plumbago.port, timeout=30)

@@ -56,8 +56,10 @@ def leaves(server, query):
 class Tier:
     """What lies above must answer as what lies below."""
 
+    targets = TARGETS
+
     def test_render(self):
-        for target in TARGETS:
+        for target in self.targets:
             with self.subTest(target):
                 want = rendered(lower, target)
                 self.assertEqual(rendered(self.upper, target), want)
@@ -112,6 +114,8 @@ class OverPickle(PlumbagoOverPlumbago, unittest.TestCase):
 
 class OverOldPickle(PlumbagoOverPlumbago, unittest.TestCase):
     protocol = "graphite-0.9"
+    # There were no tags then, and such a backend is not asked for them.
+    targets = [target for target in TARGETS if "seriesByTag" not in target]
 
 
 class OverProtobuf2(PlumbagoOverPlumbago, unittest.TestCase):
