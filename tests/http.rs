@@ -5,88 +5,22 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use actix_web::http::Method;
-use actix_web::test::{self, TestRequest};
-use actix_web::web;
+use actix_web::test::TestRequest;
 use async_trait::async_trait;
-use futures::future::LocalBoxFuture;
 use plumbago::backend::carbonapi::{self, v2, v3};
 use plumbago::backend::wire::Limits;
 use plumbago::backend::{Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Scope};
 use plumbago::config::Config;
-use plumbago::fetch::{Group, GroupKind};
-use plumbago::http::{App, routes};
 use plumbago::series::{Selector, Series, Step};
 use plumbago::store::MemoryStore;
 use prost::Message as _;
 use serde_json::{Value, json};
 use support::dataset;
 use support::judge::{HttpAnswer, judge};
-
-/// A server in process.
-struct Server(Box<dyn Fn(TestRequest) -> LocalBoxFuture<'static, HttpAnswer>>);
-
-impl Server {
-    /// Over these backends, each a shard.
-    async fn over(config: Config, backends: Vec<Arc<dyn Backend>>) -> Self {
-        let group = Group::new("test", GroupKind::Shards, backends);
-        let app = App::with_groups(config, vec![group]).expect("an application");
-        let service = test::init_service(actix_web::App::new().configure(routes(web::Data::new(app)))).await;
-        let service = Rc::new(service);
-        Self(Box::new(move |request| {
-            let service = service.clone();
-            Box::pin(async move {
-                let response = test::call_service(&*service, request.to_request()).await;
-                let status = response.status().as_u16();
-                let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-                let headers =
-                    response.headers().iter().map(|(n, v)| (n.as_str().to_owned(), text(v.as_bytes()))).collect();
-                HttpAnswer { status, headers, body: test::read_body(response).await.to_vec() }
-            })
-        }))
-    }
-
-    /// Over the data set of the recordings.
-    async fn recorded() -> Self {
-        Self::over(Config::default(), vec![Arc::new(dataset::store())]).await
-    }
-
-    async fn ask(&self, request: TestRequest) -> HttpAnswer {
-        (self.0)(request).await
-    }
-
-    async fn get(&self, uri: &str) -> HttpAnswer {
-        self.ask(TestRequest::get().uri(uri)).await
-    }
-
-    async fn post(&self, uri: &str, body: &str) -> HttpAnswer {
-        let form = ("Content-Type", "application/x-www-form-urlencoded");
-        self.ask(TestRequest::post().uri(uri).insert_header(form).set_payload(body.to_owned())).await
-    }
-
-    /// The request of a recorded case.
-    async fn replay(&self, case: &Value) -> HttpAnswer {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        for pair in case["params"].as_array().expect("a list of parameters") {
-            query.append_pair(pair[0].as_str().expect("a name"), pair[1].as_str().expect("a value"));
-        }
-        let query = query.finish();
-        let method = case["method"].as_str().expect("a method");
-        let endpoint = case["endpoint"].as_str().expect("an endpoint");
-        let mut request = TestRequest::default().method(Method::from_bytes(method.as_bytes()).expect("a method"));
-        for (name, value) in case["headers"].as_object().into_iter().flatten() {
-            request = request.insert_header((name.as_str(), value.as_str().expect("a text")));
-        }
-        if method == "POST" {
-            let form = ("Content-Type", "application/x-www-form-urlencoded");
-            return self.ask(request.uri(endpoint).insert_header(form).set_payload(query)).await;
-        }
-        self.ask(request.uri(&format!("{endpoint}?{query}"))).await
-    }
-}
+use support::server::Server;
 
 /// Replays the cases of a file that `wanted` says, in its order.
 async fn replay(file: &str, wanted: impl Fn(&Value) -> bool, least: usize) {

@@ -128,6 +128,8 @@ async fn errors_are_one_line_of_plain_text() {
         assert_eq!(answer.header("content-type"), Some("text/plain; charset=utf-8"));
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
     }
+    let hostile = get(&app, &format!("/render?target=a.b&cacheTimeout=%3Cimg%20src=x%20onerror=1%3E&{RANGE}")).await;
+    assert!(!hostile.text().contains(['<', '>']), "{}", hostile.text());
     for (query, text) in [("from=blurb", "blurb"), ("from=600&until=600", "empty"), ("from=%3Cscript%3E", "script")] {
         let answer = get(&app, &format!("/render?target=a.b&now=900&format=json&{query}")).await;
         assert_eq!(answer.status, 400);
@@ -211,12 +213,46 @@ async fn compression_and_ids() {
         .insert_header(("x-request-id", "abc"));
     let small = send(&app, request).await;
     assert_eq!(small.header("content-encoding"), Some("gzip"));
+    for answer in [&plain, &small] {
+        assert_eq!(answer.header("vary"), Some("accept-encoding"));
+    }
     assert_eq!(small.header("x-request-id"), Some("abc"));
     let mut text = Vec::new();
     flate2::read::GzDecoder::new(&small.body[..]).read_to_end(&mut text).expect("gzip");
     assert_eq!(text, plain.body);
     let identity = actix::TestRequest::get().uri(uri).insert_header(("accept-encoding", "identity"));
     assert_eq!(send(&app, identity).await.header("content-encoding"), None);
+}
+
+/// Browsers refuse an answer with two Access-Control-Allow-Origin headers, and one whose length is not that of its body.
+#[test]
+fn a_page_of_an_allowed_origin_may_read_compressed_answers() {
+    let mut config = Config { http_threads: 1, fetch_threads: 1, ..Config::default() };
+    config.http.cors_origins = vec!["https://grafana.example".to_owned()];
+    let group = Group::new("test", GroupKind::Shards, vec![ramp() as Arc<dyn Backend>]);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    http::serve_aside(App::with_groups(config, vec![group]).expect("an app"), listener).expect("a thread");
+    let ask = |origin: &str| {
+        let mut client = TcpStream::connect(address).expect("the server listens");
+        let request = format!(
+            "GET /render?target=a.*&from=0&until=90000&now=90000&format=json HTTP/1.1\r\nHost: x\r\nOrigin: {origin}\r\n\
+             Accept-Encoding: gzip\r\nConnection: close\r\n\r\n"
+        );
+        client.write_all(request.as_bytes()).expect("sent");
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).expect("an answer");
+        let end = answer.windows(4).position(|w| w == b"\r\n\r\n").expect("a head");
+        let head = String::from_utf8_lossy(&answer[..end]).to_lowercase();
+        (head.lines().map(str::to_owned).collect::<Vec<_>>(), answer[end + 4..].to_vec())
+    };
+    let allowed = |head: &[String]| head.iter().filter(|l| l.starts_with("access-control-allow-origin:")).count();
+    let (head, body) = ask("https://grafana.example");
+    assert_eq!(allowed(&head), 1, "{head:?}");
+    assert!(head.contains(&"content-encoding: gzip".to_owned()), "{head:?}");
+    assert!(head.contains(&format!("content-length: {}", body.len())), "{head:?}");
+    let (head, _) = ask("https://elsewhere.example");
+    assert_eq!(allowed(&head), 0, "{head:?}");
 }
 
 /// Grafana drops the connection of a request that it needs no more. The backend must see its own dropped.

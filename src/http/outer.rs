@@ -30,8 +30,13 @@ pub async fn outer<B: MessageBody + 'static>(
     let (method, path) = (request.method().clone(), request.path().to_owned());
     let accept = request.headers().get(header::ACCEPT_ENCODING).and_then(|v| v.to_str().ok()).map(str::to_owned);
     let started = tokio::time::Instant::now();
-    let response = next.call(request).await?;
-    let mut response = match accept.filter(|_| app.config().http.compress) {
+    let mut response = next.call(request).await?;
+    let compressing = app.config().http.compress;
+    if compressing && is_text(&response) {
+        // Also on what is compressed already and on what stays plain: caches in between must not mix them up.
+        response.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
+    }
+    let mut response = match accept.filter(|_| compressing) {
         Some(accept) => compress(response, accept).await?,
         None => response.map_into_boxed_body(),
     };
@@ -66,7 +71,6 @@ async fn compress<B: MessageBody + 'static>(
         Err(body) => return Ok(ServiceResponse::new(request, head.set_body(body)).map_into_boxed_body()),
     };
     let mut head = head;
-    head.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
     if bytes.len() < WORTHWHILE {
         return Ok(ServiceResponse::new(request, head.set_body(bytes)).map_into_boxed_body());
     }

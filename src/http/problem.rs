@@ -66,7 +66,10 @@ impl ResponseError for Problem {
     }
 
     fn error_response(&self) -> HttpResponse {
-        let mut response = HttpResponse::build(self.status).body(format!("{}\n", self.text));
+        // Texts repeat what the client sent. No client shall read it as HTML, whatever it thinks of the content type;
+        // the look-alikes keep carets in their place.
+        let text = self.text.replace('<', "‹").replace('>', "›");
+        let mut response = HttpResponse::build(self.status).body(format!("{text}\n"));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
