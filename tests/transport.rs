@@ -1,12 +1,11 @@
 //! The HTTP transport against small servers in the same process.
 
-use std::future::Future;
+mod support;
+
 use std::io::Write as _;
-use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plumbago::backend::protocol::{Bulk, by_name};
@@ -15,153 +14,22 @@ use plumbago::backend::{
     Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Scope, TagLimits, msgpack,
 };
 use plumbago::series::{PathExpression, Selector, Series, Step, TimeRange};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use support::backend_server::{Reply, Server, msgpack_of, next_request};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
-
-// A server.
-
-#[derive(Clone, Debug)]
-struct Request {
-    method: String,
-    target: String,
-    headers: Vec<(String, String)>,
-    body: Vec<u8>,
-}
-
-impl Request {
-    fn header(&self, name: &str) -> Vec<&str> {
-        self.headers.iter().filter(|(n, _)| n == name).map(|(_, v)| v.as_str()).collect()
-    }
-
-    fn parameters(&self) -> Vec<(String, String)> {
-        let query = self.target.split_once('?').map(|(_, q)| q.as_bytes()).unwrap_or_default();
-        let form = if self.method == "POST" { self.body.as_slice() } else { &[] };
-        [query, form].into_iter().flat_map(|p| form_urlencoded::parse(p).into_owned()).collect()
-    }
-}
-
-#[derive(Clone)]
-enum Reply {
-    /// A status, headers and a body of stated length.
-    Full(u16, Vec<(&'static str, &'static str)>, Vec<u8>),
-    /// These bytes, then the end of the connection.
-    Raw(Vec<u8>),
-    /// Nothing, until the client leaves.
-    Silence,
-}
-
-fn msgpack_of(series: &[Series]) -> Reply {
-    Reply::Full(200, vec![("Content-Type", "application/x-msgpack")], msgpack::write_render(series))
-}
 
 fn one(name: &str) -> Reply {
     msgpack_of(&[Series::new(name, 60, Step::SECOND, vec![1.0])])
 }
 
-type Handler = dyn Fn(Request) -> Pin<Box<dyn Future<Output = Reply> + Send>> + Send + Sync;
-
-struct Server {
-    address: SocketAddr,
-    requests: Arc<Mutex<Vec<Request>>>,
-    /// Connections that the client closed while they waited for an answer.
-    left: Arc<Notify>,
+fn settings(server: &Server) -> HttpSettings {
+    HttpSettings::new(BackendId::new("b"), server.url())
 }
 
-impl Server {
-    async fn start<F, R>(handler: F) -> Self
-    where
-        F: Fn(Request) -> R + Send + Sync + 'static,
-        R: Future<Output = Reply> + Send + 'static,
-    {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = listener.local_addr().expect("bound");
-        let (requests, left) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Notify::new()));
-        let handler: Arc<Handler> = Arc::new(move |request| Box::pin(handler(request)));
-        let (seen, gone) = (requests.clone(), left.clone());
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, handler.clone(), seen.clone(), gone.clone()));
-            }
-        });
-        Self { address, requests, left }
-    }
-
-    async fn saying(reply: Reply) -> Self {
-        Self::start(move |_| {
-            let reply = reply.clone();
-            async move { reply }
-        })
-        .await
-    }
-
-    fn url(&self) -> String {
-        format!("http://{}", self.address)
-    }
-
-    fn seen(&self) -> Vec<Request> {
-        self.requests.lock().expect("not poisoned").clone()
-    }
-
-    fn settings(&self) -> HttpSettings {
-        HttpSettings::new(BackendId::new("b"), self.url())
-    }
-
-    fn backend(&self) -> HttpBackend {
-        backend(self.settings())
-    }
-}
-
-async fn serve(mut stream: TcpStream, handler: Arc<Handler>, seen: Arc<Mutex<Vec<Request>>>, gone: Arc<Notify>) {
-    let mut buffer = Vec::new();
-    while let Some(request) = next_request(&mut stream, &mut buffer).await {
-        seen.lock().expect("not poisoned").push(request.clone());
-        match handler(request).await {
-            Reply::Full(status, headers, body) => {
-                let mut head = format!("HTTP/1.1 {status} Whatever\r\nContent-Length: {}\r\n", body.len());
-                for (name, value) in headers {
-                    head.extend([name, ": ", value, "\r\n"]);
-                }
-                head.push_str("\r\n");
-                if stream.write_all(&[head.as_bytes(), &body].concat()).await.is_err() {
-                    return;
-                }
-            }
-            Reply::Raw(bytes) => {
-                let _ = stream.write_all(&bytes).await;
-                return;
-            }
-            Reply::Silence => {
-                while stream.read(&mut [0; 64]).await.is_ok_and(|n| n > 0) {}
-                gone.notify_one();
-                return;
-            }
-        }
-    }
-}
-
-async fn next_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Request> {
-    loop {
-        if let Some(end) = buffer.windows(4).position(|w| w == b"\r\n\r\n") {
-            let head = String::from_utf8(buffer[..end].to_vec()).expect("ASCII");
-            let mut lines = head.split("\r\n");
-            let mut first = lines.next()?.split(' ');
-            let (method, target) = (first.next()?.to_owned(), first.next()?.to_owned());
-            let headers: Vec<(String, String)> =
-                lines.filter_map(|l| l.split_once(": ")).map(|(n, v)| (n.to_ascii_lowercase(), v.to_owned())).collect();
-            let length = headers.iter().find(|(n, _)| n == "content-length").and_then(|(_, v)| v.parse().ok());
-            let total = end + 4 + length.unwrap_or(0_usize);
-            if buffer.len() >= total {
-                let body = buffer[end + 4..total].to_vec();
-                buffer.drain(..total);
-                return Some(Request { method, target, headers, body });
-            }
-        }
-        if stream.read_buf(buffer).await.ok()? == 0 {
-            return None;
-        }
-    }
+fn to(server: &Server) -> HttpBackend {
+    backend(settings(server))
 }
 
 fn backend(settings: HttpSettings) -> HttpBackend {
@@ -209,7 +77,7 @@ async fn one_request_for_each_range_at_the_same_time() {
         }
     })
     .await;
-    let backend = server.backend();
+    let backend = to(&server);
     let selectors =
         [selector("a.*", 0, 100), selector("a.*", 50, 100), selector("a.from*", 0, 100), selector("a.*", 7, 100)];
     let answers = backend.fetch(&selectors, &scope()).await;
@@ -228,7 +96,7 @@ async fn one_range_can_fail_alone() {
         if request.target.contains("from=50") { Reply::Full(500, vec![], b"oops".to_vec()) } else { one("a.b") }
     })
     .await;
-    let answers = server.backend().fetch(&[selector("a.*", 0, 100), selector("a.*", 50, 100)], &scope()).await;
+    let answers = to(&server).fetch(&[selector("a.*", 0, 100), selector("a.*", 50, 100)], &scope()).await;
     assert_eq!(names(&answers[0]), ["a.b"]);
     assert!(matches!(&answers[1], Err(BackendError::Refused { reason, .. }) if reason.contains("oops")));
 }
@@ -246,7 +114,7 @@ async fn headers_are_passed_on_only_if_harmless() {
         ("X-Request-Id", "theirs"),
     ];
     let headers = pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-    server.backend().fetch(&[selector("a.*", 0, 100)], &Scope { headers, ..scope() }).await;
+    to(&server).fetch(&[selector("a.*", 0, 100)], &Scope { headers, ..scope() }).await;
     let request = &server.seen()[0];
     assert_eq!(request.header("x-grafana-user"), ["ada"]);
     assert_eq!(request.header("x-request-id"), ["r-1"]);
@@ -263,7 +131,7 @@ async fn headers_are_passed_on_only_if_harmless() {
 #[tokio::test]
 async fn long_requests_are_posted_below_the_path_of_the_url() {
     let server = Server::saying(msgpack_of(&[])).await;
-    let settings = HttpSettings { url: format!("{}/graphite/", server.url()), ..server.settings() };
+    let settings = HttpSettings { url: format!("{}/graphite/", server.url()), ..settings(&server) };
     let selectors: Vec<Selector> = (0..800).map(|i| selector(&format!("servers.web{i:03}.*"), 0, 100)).collect();
     let answers = backend(settings).fetch(&selectors, &scope()).await;
     assert!(answers.iter().all(|a| names(a).is_empty()) && answers.len() == 800);
@@ -289,7 +157,7 @@ fn urls_of_other_kinds_are_refused() {
 async fn not_found_is_an_empty_answer() {
     for reply in [Reply::Full(404, vec![], b"Not Found".to_vec()), Reply::Full(200, vec![], vec![])] {
         let server = Server::saying(reply).await;
-        let backend = server.backend();
+        let backend = to(&server);
         assert_eq!(names(&fetch(&backend).await), [""; 0]);
         let query = FindQuery { pattern: "*".into(), range: None, leaves_only: false };
         assert_eq!(backend.find(&query, &scope()).await, Ok(vec![]));
@@ -319,7 +187,7 @@ async fn answers_that_are_none() {
         (Reply::Full(401, vec![], b"<html>sign in".to_vec()), refused("401 Unauthorized")),
     ] {
         let server = Server::saying(reply).await;
-        let answer = fetch(&server.backend()).await;
+        let answer = fetch(&to(&server)).await;
         assert_eq!(answer.expect_err("an error"), expected);
     }
 }
@@ -343,7 +211,7 @@ async fn bodies_are_bounded() {
         Reply::Full(200, vec![("Content-Encoding", "gzip")], bomb),
     ] {
         let server = Server::saying(reply).await;
-        let backend = backend(HttpSettings { max_body_bytes: 100_000, ..server.settings() });
+        let backend = backend(HttpSettings { max_body_bytes: 100_000, ..settings(&server) });
         for _ in 0..5 {
             assert_eq!(fetch(&backend).await.expect_err("too large"), too_large);
         }
@@ -362,7 +230,7 @@ async fn compressed_and_large_answers_are_read() {
     gzip.write_all(&body).expect("memory");
     let server =
         Server::saying(Reply::Full(200, vec![("Content-Encoding", "gzip")], gzip.finish().expect("memory"))).await;
-    let backend = server.backend();
+    let backend = to(&server);
     let answer = fetch(&backend).await;
     assert_eq!(names(&answer).len(), 200);
     assert_eq!(backend.stats().bytes, body.len() as u64);
@@ -379,18 +247,18 @@ async fn a_broken_connection_is_tried_once_more() {
         async move { if first { Reply::Raw(vec![]) } else { one("a.b") } }
     })
     .await;
-    let backend = server.backend();
+    let backend = to(&server);
     assert_eq!(names(&fetch(&backend).await), ["a.b"]);
     let stats = backend.stats();
     assert_eq!((stats.requests, stats.retries, stats.failures), (2, 1, 0));
 
     let server = Server::saying(Reply::Raw(vec![])).await;
-    let backend = server.backend();
+    let backend = to(&server);
     assert!(matches!(fetch(&backend).await, Err(BackendError::Unreachable { .. })));
     assert_eq!(backend.stats().requests, 2);
     // A body that stops in the middle.
     let server = Server::saying(Reply::Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n\x91".to_vec())).await;
-    assert!(matches!(fetch(&server.backend()).await, Err(BackendError::Unreachable { .. })));
+    assert!(matches!(fetch(&to(&server)).await, Err(BackendError::Unreachable { .. })));
 }
 
 #[tokio::test]
@@ -413,7 +281,7 @@ async fn silence_ends_at_the_timeout_and_at_the_deadline() {
         async { Reply::Silence }
     })
     .await;
-    let backend = backend(HttpSettings { timeout: Duration::from_secs(7), ..server.settings() });
+    let backend = backend(HttpSettings { timeout: Duration::from_secs(7), ..settings(&server) });
     for (deadline, expected) in [(60, 7), (3, 3)] {
         let selectors = [selector("a.*", 0, 100)];
         let began = Instant::now();
@@ -464,7 +332,7 @@ async fn a_dropped_future_ends_its_request_and_frees_its_place() {
         async move { if silent { Reply::Silence } else { one("a.b") } }
     })
     .await;
-    let backend = Arc::new(backend(HttpSettings { concurrency: NonZeroUsize::MIN, ..server.settings() }));
+    let backend = Arc::new(backend(HttpSettings { concurrency: NonZeroUsize::MIN, ..settings(&server) }));
     let running = {
         let backend = backend.clone();
         tokio::spawn(async move { backend.fetch(&[selector("silent", 0, 100)], &scope()).await })
@@ -514,7 +382,7 @@ async fn no_more_requests_at_a_time_than_allowed() {
     })
     .await;
     let concurrency = NonZeroUsize::new(3).expect("3");
-    let backend = backend(HttpSettings { concurrency, ..server.settings() });
+    let backend = backend(HttpSettings { concurrency, ..settings(&server) });
     let all = futures::future::join_all((0..12).map(|_| fetch(&backend)));
     let (answers, ()) = tokio::join!(all, async {
         while inside.load(Ordering::SeqCst) < 3 {
@@ -535,7 +403,7 @@ async fn it_rests_after_repeated_failures_and_is_probed() {
         async move { if well { one("a.b") } else { Reply::Full(500, vec![], vec![]) } }
     })
     .await;
-    let backend = backend(HttpSettings { retry_delay: Duration::from_secs(30), ..server.settings() });
+    let backend = backend(HttpSettings { retry_delay: Duration::from_secs(30), ..settings(&server) });
     let refused = |a: &Answer| matches!(a, Err(BackendError::Refused { .. }));
     let resting = |a: &Answer| matches!(a, Err(BackendError::Resting { .. }));
 
@@ -591,7 +459,7 @@ async fn a_cancelled_probe_tells_nothing() {
         async move { reply }
     })
     .await;
-    let settings = HttpSettings { failures_before_rest: 1, ..server.settings() };
+    let settings = HttpSettings { failures_before_rest: 1, ..settings(&server) };
     let backend = Arc::new(backend(settings));
     assert!(fetch(&backend).await.is_err());
     asked.notified().await;
@@ -619,7 +487,7 @@ async fn one_bad_question_does_not_make_it_rest() {
         }
     })
     .await;
-    let backend = server.backend();
+    let backend = to(&server);
     let selectors: Vec<Selector> = (0..5).map(|from| selector("a.*", from, 100)).collect();
     for expected in [false, false, true] {
         let answers = backend.fetch(&selectors, &scope()).await;
@@ -631,7 +499,7 @@ async fn one_bad_question_does_not_make_it_rest() {
 #[tokio::test]
 async fn a_wrong_request_is_not_a_sick_backend() {
     let server = Server::saying(Reply::Full(400, vec![], b"no".to_vec())).await;
-    let backend = server.backend();
+    let backend = to(&server);
     for _ in 0..10 {
         assert!(matches!(fetch(&backend).await, Err(BackendError::Refused { .. })));
     }
@@ -650,7 +518,7 @@ async fn found_nodes_are_sorted_and_listed_once() {
         FoundNode::branch("a"),
     ];
     let server = Server::saying(Reply::Full(200, vec![], msgpack::write_find(&nodes))).await;
-    let backend = server.backend();
+    let backend = to(&server);
     let finder = backend.finder().expect("a finder");
     let query = FindQuery { pattern: "*".into(), range: TimeRange::new(3, 8), leaves_only: false };
     let found = finder.find(&query, &scope()).await.expect("found");
@@ -677,7 +545,7 @@ async fn tags_are_asked_for_in_json() {
         Reply::Full(200, vec![("Content-Type", "application/json")], body.into())
     })
     .await;
-    let backend = server.backend();
+    let backend = to(&server);
     let (tags, scope) = (backend.tags().expect("tags"), scope());
     let limits = TagLimits { prefix: Some("d".into()), filter: Some("^d".into()), limit: Some(5) };
     let expressions = ["name=~a&b".to_owned(), "dc!=".to_owned()];

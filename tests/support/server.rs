@@ -27,7 +27,12 @@ impl Server {
     /// Over these backends, each a shard.
     pub async fn over(config: Config, backends: Vec<Arc<dyn Backend>>) -> Self {
         let group = Group::new("test", GroupKind::Shards, backends);
-        let app = web::Data::new(App::with_groups(config, vec![group]).expect("an application"));
+        Self::of(App::with_groups(config, vec![group]).expect("an application")).await
+    }
+
+    /// Of this application.
+    pub async fn of(app: App) -> Self {
+        let app = web::Data::new(app);
         let service = actix_web::App::new().wrap(middleware::from_fn(outer)).configure(routes(app.clone()));
         let service = Rc::new(test::init_service(service).await);
         let ask = Box::new(move |request: TestRequest| -> LocalBoxFuture<'static, HttpAnswer> {

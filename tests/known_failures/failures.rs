@@ -1,0 +1,100 @@
+//! Backends that fail: what is answered all the same, and how it is marked.
+
+use std::sync::Arc;
+
+use plumbago::backend::{Backend, BackendError, BackendId};
+use plumbago::config::Config;
+use plumbago::fetch::{Group, GroupKind, Limits};
+use plumbago::http::App;
+use plumbago::store::MemoryStore;
+use serde_json::json;
+
+use super::support::backend_server::{Reply, Server as BackendServer};
+use super::support::server::Server;
+use super::{before, minutes, names, store};
+
+const RENDER: &str = "/render?target=a.*&from=0&until=60&now=60&format=json";
+
+fn well() -> Arc<dyn Backend> {
+    Arc::new(store(&[minutes("a.b", &[1.0]), minutes("a.c", &[2.0])]))
+}
+
+fn failing(name: &'static str, error: impl Fn(BackendId) -> BackendError + Send + Sync + 'static) -> Arc<dyn Backend> {
+    let store = MemoryStore::new(BackendId::new(name), []);
+    Arc::new(store.failing_with(move |_| Some(error(BackendId::new(name)))))
+}
+
+fn slow(name: &'static str) -> Arc<dyn Backend> {
+    failing(name, |backend| BackendError::Timeout { backend })
+}
+
+fn down(name: &'static str) -> Arc<dyn Backend> {
+    failing(name, |backend| BackendError::Unreachable { backend, reason: "refused".to_owned() })
+}
+
+/// carbonapi #657, #397, #593: an empty answer, or 404, when nobody answered.
+#[actix_web::test]
+async fn no_answer_of_any_backend_is_not_an_empty_answer() {
+    for (backends, status) in [
+        (vec![slow("one"), slow("two")], 504),
+        (vec![down("one"), down("two")], 502),
+        (vec![down("one"), slow("two")], 502),
+    ] {
+        let server = Server::over(Config::default(), backends).await;
+        let answer = server.get(RENDER).await;
+        assert_eq!((answer.status, answer.text().lines().count()), (status, 1), "{}", answer.text());
+    }
+}
+
+/// graphite-web #2218: one dead server of three made an error of a find.
+#[actix_web::test]
+async fn one_of_three_is_down() {
+    let dead = BackendServer::saying(Reply::Raw(vec![])).await;
+    let server = before(&dead, "graphite", |_| {}).await;
+    assert_eq!(server.get("/metrics/find?query=*").await.status, 502);
+    let server = Server::over(Config::default(), vec![well(), down("two"), slow("three")]).await;
+    let answer = server.get(RENDER).await;
+    assert_eq!((answer.status, names(&answer.json())), (200, vec!["a.b", "a.c"]));
+    assert!(answer.header("x-plumbago-partial").is_some_and(|text| text.starts_with("2 failed: ")), "{answer:?}");
+}
+
+/// carbonapi #498: completions of one group are shown when the other is down.
+#[actix_web::test]
+async fn tag_values_of_one_group_are_answered_without_the_other() {
+    let values = BackendServer::saying(Reply::Full(200, vec![], br#"["eu"]"#.to_vec())).await;
+    let dead = BackendServer::saying(Reply::Raw(vec![])).await;
+    let server = before(&values, "graphite", |group| group.urls.push(dead.url())).await;
+    let answer = server.get("/tags/autoComplete/values?tag=dc").await;
+    assert_eq!((answer.status, answer.json()), (200, json!(["eu"])));
+    assert!(answer.header("x-plumbago-partial").is_some_and(|text| text.contains(&dead.url())), "{answer:?}");
+}
+
+/// metrictank #670: fewer shards than are needed are an error and not a smaller answer.
+#[actix_web::test]
+async fn too_few_backends_are_an_error() {
+    let with = async |needed| {
+        let mut group = Group::new("east", GroupKind::Shards, vec![well(), down("two")]);
+        group.min_available = needed;
+        Server::of(App::with_groups(Config::default(), vec![group]).expect("an app")).await.get(RENDER).await
+    };
+    assert_eq!(with(1).await.status, 200);
+    let error = with(2).await;
+    assert_eq!(error.status, 502);
+    assert!(error.text().starts_with("1 of the 2 needed backends of group east answered"), "{}", error.text());
+}
+
+/// carbonapi #662, #400, metrictank #968: a pattern that matches too much is refused with the limit's name.
+#[actix_web::test]
+async fn too_much_is_refused_with_the_limit() {
+    for (fetched, said) in [
+        (Limits { series: 1, ..Limits::default() }, "more than 1 series"),
+        (Limits { points: 1, ..Limits::default() }, "more than 1 points"),
+        (Limits { bytes: 10, ..Limits::default() }, "more than 10 bytes"),
+    ] {
+        let mut config = Config::default();
+        config.limits.fetched = fetched;
+        let answer = Server::over(config, vec![well()]).await.get(RENDER).await;
+        assert_eq!(answer.status, 413);
+        assert!(answer.text().contains(said), "{}", answer.text());
+    }
+}
