@@ -173,7 +173,7 @@ pub mod v3 {
         Answered, Arc, CodecError, FoundNode, Limits, Message, garbled, messages, text, v2, write_messages,
         write_pieces,
     };
-    use crate::series::{Selector, Series};
+    use crate::series::{Consolidation, Selector, Series};
 
     pub use super::v2::GlobMatch;
 
@@ -363,6 +363,9 @@ pub mod v3 {
             if series.request_stop_time != 0 {
                 answered.asked = Some((series.request_start_time, series.request_stop_time));
             }
+            // A go-carbon says how its file joins points: counters are summed. It begins the name with a capital.
+            let declared = Consolidation::by_name(&series.consolidation_func.to_ascii_lowercase());
+            answered.consolidation = declared.unwrap_or_default();
             answer.push(answered);
         }
         Ok(answer)

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::series::{Series, Step};
+use crate::series::{Consolidation, Series, Step};
 
 /// What a decoder takes at most. Bytes are bounded by whoever reads the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,8 @@ pub struct Answered {
     pub path_expression: Option<Arc<str>>,
     /// The range that was asked, when the backend says so: `from` and `until`.
     pub asked: Option<(i64, i64)>,
+    /// How its points are to be joined, when the backend says more than "as usual".
+    pub consolidation: Consolidation,
     start: i64,
     step: Step,
     values: Arc<Vec<f64>>,
@@ -107,13 +109,16 @@ impl Answered {
             Some(end) if start >= -FAR && end <= FAR => {}
             _ => return garbled("timestamps that are not on any calendar".to_owned()),
         }
-        Ok(Self { name, path_expression, asked: None, start, step: valid_step, values })
+        let consolidation = Consolidation::default();
+        Ok(Self { name, path_expression, asked: None, consolidation, start, step: valid_step, values })
     }
 
     /// As a series; the values stay shared.
     #[must_use]
     pub fn series(&self) -> Series {
-        Series::sharing(self.name.clone(), self.start, self.step, self.values.clone())
+        let mut series = Series::sharing(self.name.clone(), self.start, self.step, self.values.clone());
+        series.consolidation = self.consolidation.clone();
+        series
     }
 
     /// Number of points.

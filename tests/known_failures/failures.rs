@@ -1,15 +1,22 @@
 //! Backends that fail: what is answered all the same, and how it is marked.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use plumbago::backend::{Backend, BackendError, BackendId};
+use plumbago::backend::protocol::{Bulk, by_name};
+use plumbago::backend::transport::{HttpBackend, HttpSettings};
+use plumbago::backend::{Backend, BackendError, BackendId, Scope};
 use plumbago::config::Config;
 use plumbago::fetch::{Group, GroupKind, Limits};
 use plumbago::http::App;
+use plumbago::series::{PathExpression, Selector, TimeRange};
 use plumbago::store::MemoryStore;
 use serde_json::json;
+use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::support::backend_server::{Reply, Server as BackendServer};
+use super::support::dataset;
 use super::support::server::Server;
 use super::{before, minutes, names, store};
 
@@ -97,4 +104,43 @@ async fn too_much_is_refused_with_the_limit() {
         assert_eq!(answer.status, 413);
         assert!(answer.text().contains(said), "{}", answer.text());
     }
+}
+
+/// graphite-web #1791: a dead server held up every page for the whole timeout.
+#[tokio::test]
+async fn a_backend_that_never_answers_is_waited_for_only_a_few_times() {
+    let asked = Arc::new(Notify::new());
+    let told = asked.clone();
+    let silent = BackendServer::start(move |_| {
+        told.notify_one();
+        async { Reply::Silence }
+    })
+    .await;
+    let settings = HttpSettings::new(BackendId::new("silent"), silent.url());
+    let (patience, retry) = (settings.timeout, settings.retry_delay);
+    let attempts = settings.failures_before_rest;
+    let backend = HttpBackend::new(settings, by_name("graphite", Bulk::default()).expect("known")).expect("a backend");
+    let selector = Selector { pattern: PathExpression::new("a"), range: TimeRange::new(0, 60).expect("not empty") };
+    let mut waited = Duration::ZERO;
+    for request in 0..10 {
+        let began = Instant::now();
+        let scope = Scope { deadline: began + 6 * patience, ..dataset::scope() };
+        let asking = backend.fetch(std::slice::from_ref(&selector), &scope);
+        let resting = request >= attempts;
+        let (answers, ()) = tokio::join!(asking, async {
+            if !resting {
+                // Once the request is there, the clock goes on to the next timer at once.
+                asked.notified().await;
+                tokio::time::pause();
+            }
+        });
+        let failed = answers[0].as_ref().expect_err("nothing is answered");
+        assert_eq!(matches!(failed, BackendError::Resting { .. }), resting, "{request}: {failed}");
+        waited += began.elapsed();
+        if !resting {
+            tokio::time::resume();
+        }
+    }
+    assert!(waited < patience * attempts + retry / 2, "{waited:?}");
+    assert_eq!(silent.seen().len(), attempts as usize);
 }

@@ -1,9 +1,11 @@
 //! Backends that answer in their own way.
 
 use actix_web::test::TestRequest;
+use plumbago::backend::carbonapi::v3;
 use plumbago::backend::wire::Limits;
 use plumbago::backend::{FoundNode, msgpack, pickle};
 use plumbago::config::Config;
+use prost::Message as _;
 use serde_json::{Value, json};
 
 use super::support::backend_server::{Reply, Server as BackendServer};
@@ -117,4 +119,36 @@ async fn a_pickle_says_where_its_points_are() {
     let read: Value = serde_pickle::from_slice(&answer.body, serde_pickle::DeOptions::new()).expect("plain data");
     assert_eq!([&read[0]["start"], &read[0]["end"], &read[0]["step"]], [660, 960, 60]);
     assert_eq!(read[0]["values"], json!([1.0, 1.0, 1.0, 1.0, 1.0]));
+}
+
+/// graphite-web #1525: the mean of a counter is not what its owner wants; a store that knows better says so.
+#[actix_web::test]
+async fn points_are_joined_as_the_store_joins_them() {
+    let counter = |declared: &str| v3::FetchResponse {
+        name: b"a".to_vec(),
+        path_expression: b"a".to_vec(),
+        consolidation_func: declared.to_owned(),
+        start_time: 60,
+        stop_time: 300,
+        step_time: 60,
+        values: vec![1.0, 2.0, 3.0, 4.0],
+        request_start_time: 0,
+        request_stop_time: 240,
+        ..v3::FetchResponse::default()
+    };
+    for (declared, joined) in
+        [("Sum", 10.0), ("sum", 10.0), ("Max", 4.0), ("Last", 4.0), ("Average", 2.5), ("", 2.5), ("bogus", 2.5)]
+    {
+        let message = counter(declared).encode_to_vec();
+        // One field of a message; the length of a short one is a byte.
+        let length = u8::try_from(message.len()).ok().filter(|n| *n < 128).expect("a short message");
+        let body = [&[0x0a, length], &*message].concat();
+        let backend = BackendServer::saying(Reply::Full(200, vec![("Content-Type", v3::MEDIA_TYPE)], body)).await;
+        let server = before(&backend, "carbonapi_v3_pb", |_| {}).await;
+        let targets = "target=a&target=consolidateBy(a,'min')";
+        let uri = format!("/render?{targets}&from=0&until=240&now=240&maxDataPoints=1&format=json");
+        let answer = server.get(&uri).await.json();
+        assert_eq!(answer[0]["datapoints"], json!([[joined, 60]]), "{declared}");
+        assert_eq!(answer[1]["datapoints"], json!([[1.0, 60]]), "{declared}");
+    }
 }
