@@ -69,3 +69,22 @@ async fn long_questions_come_in_bodies() {
     let rendered = server.post(&format!("/render?{RANGE}"), &format!("target={pattern}")).await.json();
     assert_eq!(super::names(&rendered), ["a"]);
 }
+
+/// graphite-web commit 8dd35ced: a colour of digits only was taken for a number, and one with `#` for none.
+#[actix_web::test]
+async fn colours_of_digits_are_colours() {
+    let server = server().await;
+    let range = "from=0&until=180&now=180&format=svg";
+    for (query, color) in [
+        ("target=color(a,808080)", "#808080"),
+        ("target=color(a,\"808080\")", "#808080"),
+        ("target=a&colorList=%23ff0000", "#ff0000"),
+        ("target=a&colorList=00ff00", "#00ff00"),
+    ] {
+        let uri = format!("/render?{}&lineMode=connected&{range}", query.replace('"', "%22"));
+        let picture = server.get(&uri).await;
+        assert_eq!(picture.status, 200);
+        assert!(picture.text().contains(color), "{query}");
+        assert!(!server.get(&format!("/render?target=a&{range}")).await.text().contains(color), "{color}");
+    }
+}
