@@ -47,7 +47,7 @@ async fn graphite_web_answers() {
     let server = Server::over(config, vec![Arc::new(dataset::store())]).await;
     let mut groups: BTreeMap<String, (u32, u32)> = BTreeMap::new();
     let (mut faults, mut waiting, mut different) = (Vec::new(), 0, Vec::new());
-    let recorded = ["functions.jsonl", "combined.jsonl", "syntax.jsonl", "time.jsonl", "formats.jsonl"];
+    let recorded = ["functions.jsonl", "combined.jsonl", "syntax.jsonl", "time.jsonl", "formats.jsonl", "more.jsonl"];
     let files = std::env::var("GOLDEN_FILE").map_or(recorded.map(str::to_owned).to_vec(), |file| vec![file]);
     for file in &files {
         for case in dataset::cases(file) {

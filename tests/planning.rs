@@ -26,7 +26,7 @@ fn last_hour() -> Request {
 /// Whether a target reads further targets, and whether it has windows in points.
 fn dynamic(node: &Node, request: &Request) -> (bool, bool) {
     let NodeKind::Call(call) = &node.kind else { return (false, false) };
-    let ask = Ask { range: request.range, input_step: None, request };
+    let ask = Ask { range: request.range, input_step: None, request, input_grid: &|| Some(1) };
     let needs = call.function.needs(&call.args, &ask).expect("the example makes sense");
     let here = (call.function.expand.is_some(), needs == Needs::InputStep);
     call.inputs.iter().map(|(_, input)| dynamic(input, request)).fold(here, |a, b| (a.0 || b.0, a.1 || b.1))

@@ -64,6 +64,13 @@ fn shifted_buckets_stay_on_their_grid() {
     let target = "averageSeries(timeShift(summarize(movingAverage(a,30),'2h','sum',false),'1h'))";
     let got = one(target, request(range(NOW - 36_000, NOW)), minutes);
     assert_eq!((got.start() % 7_200, got.step().seconds()), (0, 7_200));
+    // A shift by half an interval: the intervals lie where those of the unshifted series do, which is read for that.
+    let (from, until) = (NOW - 36_000, NOW);
+    let ranges = |target| run(&[target], request(range(from, until)), &[], None, minutes).ranges();
+    let shifted = [range(from, until), range(from - 3_600, until - 3_600)];
+    assert_eq!(ranges("timeShift(summarize(a,'2h'),'1h')"), shifted.into());
+    assert_eq!(ranges("timeShift(summarize(a,'30min'),'1h')"), shifted[1..].iter().copied().collect());
+    assert_eq!(ranges("timeShift(sumSeries(a,b),'1h')"), shifted[1..].iter().copied().collect());
     let line = one("timeShift(constantLine(3),'1h')", request(range(NOW - 3_000, NOW)), minutes);
     assert_eq!((line.start(), line.end()), (NOW - 3_000, NOW));
 }
@@ -84,6 +91,12 @@ fn times_of_day_are_compared_over_a_change_of_the_clocks() {
     }
     // A range with the change in it is not moved.
     assert_eq!(ranges("timeShift(a,'2d',alignDST=true)"), [range(at(8, 8), at(8, 9))].into());
+    // What a request in another zone shows is read by the server's clock: 3:00 of the 8th is after the change there.
+    let utc = TimeZone::utc().timestamp(Civil::new(2015, 3, 8, 3, 0, 0).expect("a time"));
+    let other = Request { server_time_zone: zone.clone(), ..request(range(utc, utc + 3_600)) };
+    let read = run(&["timeShift(a,'7d',alignDST=true)"], other, &[], None, minutes).ranges();
+    let week = 7 * 86_400 - 3_600;
+    assert_eq!(read, [range(utc - week, utc + 3_600 - week)].into());
 }
 
 #[test]

@@ -10,8 +10,8 @@ use crate::series::Series;
 
 const SERIES: Param<SeriesList> = Param::required("seriesList");
 const NEW_NAME: Param<String> = Param::required("newName");
-const NODES: Param<NodeOrTag> = Param::required("nodes").multiple();
-const TAGS: Param<NodeOrTag> = Param::required("tags").multiple();
+const NODES: Param<NodeOrTag> = Param::optional("nodes").shown_required().multiple();
+const TAGS: Param<NodeOrTag> = Param::optional("tags").shown_required().multiple();
 const SEARCH: Param<String> = Param::required("search");
 const REPLACE: Param<String> = Param::required("replace");
 const POSITIONS: Param<i64> = Param::optional("pos").multiple();

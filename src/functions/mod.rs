@@ -127,6 +127,21 @@ pub struct Ask<'a> {
     pub input_step: Option<Step>,
     /// Clock, zone and parameters of the request.
     pub request: &'a Request,
+    /// The [`Function::grid`] of all that the series arguments are made of; `None` when one of them has none.
+    pub input_grid: &'a dyn Fn() -> Option<i64>,
+}
+
+/// Seconds that the steps of stored series divide.
+const COMMON_GRID: i64 = 3_600;
+
+/// The least grid that is one of both (see [`Function::grid`]).
+#[must_use]
+pub fn common_grid(a: i64, b: i64) -> Option<i64> {
+    let (mut divisor, mut rest) = (a, b);
+    while rest != 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    a.checked_div(divisor)?.checked_mul(b)
 }
 
 /// What a call needs of its series arguments before it can be evaluated.
@@ -159,6 +174,18 @@ impl Function {
         match self.needs {
             None => Ok(Needs::Ranges(vec![ask.range])),
             Some(needs) => needs(args, ask),
+        }
+    }
+
+    /// Where results begin and end, by how it moves with the asked range: `Some(1)` where the series begin and end,
+    /// which follows from their steps; otherwise as far from them as before only when the range is moved by a multiple
+    /// of so many seconds (and the steps of what is stored divide an hour); `None` when that is never sure.
+    #[must_use]
+    pub fn grid(&self, args: &Args) -> Option<i64> {
+        match self.group {
+            Group::Combine => Some(COMMON_GRID),
+            Group::Transform => summarize::grid(args),
+            _ => moving::grid(args),
         }
     }
 

@@ -8,7 +8,7 @@
 //! window. None of them subtracts what leaves the window, so that one huge value does not spoil the windows after it;
 //! and equal windows have equal results to the last bit, so that a derivative of them shows no noise.
 
-use super::{Args, Ask, Call, Eval, EvalError, Function, Group, Literal, Needs, Param, Parameter, SeriesList, Window};
+use super::{Args, Ask, COMMON_GRID, Call, Eval, EvalError, Function, Group, Literal, Needs, Param, Parameter, SeriesList, Window};
 use crate::series::{Aggregation, Series, enough, round_digits};
 
 const SERIES: Param<SeriesList> = Param::required("seriesList");
@@ -24,6 +24,20 @@ const WINDOW: Param<Window> = Param::required("windowSize").suggestions(&[
 ]);
 const FUNC: Param<Aggregation> = Param::optional("func").default(Literal::Text("average"));
 const XFF: Param<f64> = Param::optional("xFilesFactor");
+
+/// Windows that are a multiple of this, in seconds, hold a whole number of points.
+const USUAL_STEPS: i64 = 300;
+
+/// Where results begin, as [`Function::grid`] has it: with the series, unless the window ends between two points.
+pub(super) fn grid(args: &Args) -> Option<i64> {
+    if args.function().param(Parameter::name(&WINDOW)).is_none() {
+        return Some(1);
+    }
+    match args.find(&WINDOW)? {
+        Window::Time(interval) if interval.seconds % USUAL_STEPS != 0 => Some(COMMON_GRID),
+        _ => Some(1),
+    }
+}
 
 const WINDOW_ONLY: &[&dyn Parameter] = &[&SERIES, &WINDOW];
 const WINDOW_AND_XFF: &[&dyn Parameter] = &[&SERIES, &WINDOW, &XFF];

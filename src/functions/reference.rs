@@ -382,7 +382,9 @@ fn effects(function: &'static Function) -> Vec<String> {
         x_files_factor: 0.0,
         seed: 0,
     };
-    let ask = |input_step| function.needs(&call, &Ask { range: asked, input_step, request: &request });
+    let ask = |input_step| {
+        function.needs(&call, &Ask { range: asked, input_step, request: &request, input_grid: &|| Some(1) })
+    };
     match ask(None) {
         Ok(Needs::Ranges(ranges)) => {
             if let Some(reads) = reads(&ranges, asked) {

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use super::{
-    Argument, Args, Ask, Call, Eval, EvalError, Function, Group, Interval, Kind, Literal, Needs, Param,
-    Statistic, SeriesList, Value,
+    Argument, Args, Ask, COMMON_GRID, Call, Eval, EvalError, Function, Group, Interval, Kind, Literal, Needs, Param,
+    Parameter, Statistic, SeriesList, Value, common_grid,
 };
 use crate::clock::{Unit, unit_of};
 use crate::series::{Aggregation, Series, Step, TimeRange};
@@ -140,6 +140,23 @@ pub(super) const FUNCTIONS: &[Function] = &[
         }),
     },
 ];
+
+/// Where intervals begin, as [`Function::grid`] has it; all functions that have none begin where the series do.
+pub(super) fn grid(args: &Args) -> Option<i64> {
+    let has = |param: &dyn Parameter| args.function().param(param.name()).is_some();
+    if !has(&INTERVAL) {
+        return Some(1);
+    }
+    let unit = match has(&ALIGN_TO).then(|| args.find(&ALIGN_TO)).flatten() {
+        Some(AlignTo::Unit { unit: Unit::Months | Unit::Years, .. }) => return None,
+        Some(AlignTo::Unit { unit, .. }) => unit.seconds(),
+        // To a whole day at most.
+        None if has(&ALIGN_TO_INTERVAL) && args.get(&ALIGN_TO_INTERVAL) => Unit::Days.seconds(),
+        _ => 1,
+    };
+    let interval = args.find(&INTERVAL)?.step.seconds();
+    common_grid(interval, unit).and_then(|grid| common_grid(grid, COMMON_GRID))
+}
 
 /// The length of the intervals: at least a second, at most what a step can be.
 struct Bucket {

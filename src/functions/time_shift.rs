@@ -1,7 +1,8 @@
 //! Series at other times: shifted, stacked, cut out.
 //!
-//! `timeShift` and `timeStack` read only the shifted ranges. Where the points then lie is said by graphite-web in terms
-//! of the unshifted series; that place follows from the asked range, so the unshifted series are not read.
+//! `timeShift` and `timeStack` place the points where the unshifted series has them. That place mostly follows from the
+//! asked range, and only the shifted ranges are read; the unshifted series is read too where it does not (a shift by an
+//! hour of intervals of a day).
 
 use super::{Args, Ask, Call, Date, Eval, EvalError, Function, Group, Interval, Literal, Needs, Param, Request, SeriesList};
 use crate::clock::parse_time;
@@ -48,14 +49,16 @@ pub(super) const FUNCTIONS: &[Function] = &[
         needs: Some(|args, ask| {
             let shift = Shift::of(args, &SHIFT)?;
             let shifted = ask.range.shifted(shift.seconds);
-            let dst = if args.get(&ALIGN_DST) { dst_offset(ask.request, ask.range, shifted) } else { 0 };
-            Ok(Needs::Ranges(vec![shifted.shifted(dst)]))
+            let dst = if args.get(&ALIGN_DST) { dst_offset(ask.request, ask.range, shift.seconds) } else { 0 };
+            let shifted = shifted.shifted(dst);
+            Ok(Needs::Ranges(if keeps_place(ask, shifted) { vec![shifted] } else { vec![ask.range, shifted] }))
         }),
         expand: None,
         eval: Eval::Series(|call| {
             let shift = Shift::of(call.args, &SHIFT)?;
-            let series = call.series(&SERIES);
-            let Some((start, end)) = unshifted(call, &series, 0) else { return Ok(Vec::new()) };
+            let mut lists: Vec<_> = (0..call.ranges().len()).map(|i| call.series_at(&SERIES, i)).collect();
+            let Some((start, end)) = unshifted(call, &lists) else { return Ok(Vec::new()) };
+            let series = lists.pop().unwrap_or_default();
             let reset_end = call.args.get(&RESET_END);
             let placed = |series: Series| {
                 let name = format!("timeShift({}, \"{}\")", series.name, shift.text);
@@ -78,10 +81,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
         expand: None,
         eval: Eval::Series(|call| {
             let shift = Shift::of(call.args, &UNIT)?;
-            let lists: Vec<_> = (0..call.ranges().len()).map(|i| call.series_at(&SERIES, i)).collect();
-            let place = lists.iter().enumerate().find_map(|(i, list)| unshifted(call, list, i));
-            let Some((start, end)) = place else { return Ok(Vec::new()) };
-            let first = call.args.get(&FIRST);
+            let mut lists: Vec<_> = (0..call.ranges().len()).map(|i| call.series_at(&SERIES, i)).collect();
+            let Some((start, end)) = unshifted(call, &lists) else { return Ok(Vec::new()) };
+            let (first, last) = (call.args.get(&FIRST), call.args.get(&LAST));
+            // Without what is read for the place only.
+            let places = lists.len().saturating_sub(last.saturating_sub(first).max(0) as usize);
+            lists.drain(..places);
             let placed = |(number, list): (i64, Vec<Series>)| {
                 let text = shift.text.clone();
                 list.into_iter().map(move |series| {
@@ -163,14 +168,34 @@ fn stack(args: &Args, ask: &Ask<'_>) -> Result<Vec<TimeRange>, EvalError> {
         })?;
         Ok(ask.range.shifted(seconds))
     };
-    (first..last).map(shifted).collect()
+    let mut ranges: Vec<TimeRange> = (first..last).map(shifted).collect::<Result<_, _>>()?;
+    if !ranges.contains(&ask.range) && !ranges.iter().all(|shifted| keeps_place(ask, *shifted)) {
+        ranges.insert(0, ask.range);
+    }
+    Ok(ranges)
 }
 
-/// Where the unshifted series would begin and end, of which `series` are the ones over the `range`-th range. Edges on
-/// the grid of the step lie as many steps from the asked range, others as many seconds. Which of the two it is matters
-/// only where the shift is not a whole number of steps.
-fn unshifted(call: &Call<'_>, series: &[Series], range: usize) -> Option<(i64, i64)> {
-    let (first, shifted) = (series.first()?, call.ranges().get(range)?);
+/// Whether the place of the unshifted series follows from that of the shifted one.
+fn keeps_place(ask: &Ask<'_>, shifted: TimeRange) -> bool {
+    const DAY: i64 = 86_400;
+    let offset = |range: TimeRange| ask.request.time_zone.offset(range.from());
+    match (ask.input_grid)() {
+        Some(1) => true,
+        // Days may be counted by a clock that was changed in between.
+        Some(grid) if grid % DAY == 0 && offset(shifted) != offset(ask.range) => false,
+        Some(grid) => (shifted.from() - ask.range.from()) % grid == 0,
+        None => false,
+    }
+}
+
+/// Where the unshifted series begins and ends, by the series over the ranges that were asked for. Where it was not read,
+/// edges on the grid of the step lie as many steps from the asked range, others as many seconds.
+fn unshifted(call: &Call<'_>, lists: &[Vec<Series>]) -> Option<(i64, i64)> {
+    let mut read = call.ranges().iter().zip(lists);
+    if let Some((_, base)) = read.clone().find(|(range, _)| **range == call.range) {
+        return base.first().map(|first| (first.start(), first.end()));
+    }
+    let (shifted, first) = read.find_map(|(range, list)| Some((range, list.first()?)))?;
     let step = first.step();
     if (first.start(), first.end()) == shifted.aligned(step) {
         return Some(call.range.aligned(step));
@@ -191,11 +216,15 @@ fn unshifted(call: &Call<'_>, series: &[Series], range: usize) -> Option<(i64, i
 }
 
 /// What to add to a shift so that times of day are the same on both sides of a change of the server's clocks. Nothing
-/// when one of the ranges has such a change in it.
-fn dst_offset(request: &Request, asked: TimeRange, shifted: TimeRange) -> i64 {
+/// when one of the ranges has such a change in it. As in graphite-web, what the clock of the request's zone shows is
+/// taken for what the server's shows.
+fn dst_offset(request: &Request, asked: TimeRange, shift: i64) -> i64 {
     let zone = &request.server_time_zone;
-    let saving = |range: TimeRange| (zone.is_dst(range.from()), zone.is_dst(range.until()));
-    match (saving(asked), saving(shifted)) {
+    let saving = |shift: i64| {
+        let is_dst = |time: i64| zone.is_dst(request.server_clock(time).saturating_add(shift));
+        (is_dst(asked.from()), is_dst(asked.until()))
+    };
+    match (saving(0), saving(shift)) {
         ((true, true), (false, false)) => 3_600,
         ((false, false), (true, true)) => -3_600,
         _ => 0,

@@ -27,9 +27,10 @@ impl Params {
         self.get(name).is_some()
     }
 
-    /// All values of `name` and `name[]`, in order.
+    /// All values of `name`, in order; those of `name[]` only where there is no `name`, as in graphite-web.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        let is = move |k: &str| k == name || k.strip_suffix("[]") == Some(name);
+        let plain = self.has(name);
+        let is = move |k: &str| if plain { k == name } else { k.strip_suffix("[]") == Some(name) };
         self.0.iter().filter(move |(k, _)| is(k)).map(|(_, v)| v.as_str())
     }
 
@@ -51,10 +52,13 @@ mod tests {
 
     #[test]
     fn query_and_body_are_merged() {
-        let params =
-            Params::read("from=1&target=a&target%5B%5D=b&&template[x]=1", b"from=2&query=*.{a,b}&t=%41+b&empty=");
+        let params = Params::read(
+            "from=1&target=a&target%5B%5D=c&&template[x]=1",
+            b"from=2&query=*.{a,b}&target=b&t=%41+b&empty=&x[]=1&x[]=2",
+        );
         assert_eq!(params.get("from"), Some("2"));
         assert_eq!(params.all("target").collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(params.all("x").collect::<Vec<_>>(), ["1", "2"]);
         assert_eq!(params.get("query"), Some("*.{a,b}"));
         assert_eq!(params.get("t"), Some("A b"));
         assert_eq!(params.keyed("template").collect::<Vec<_>>(), [("x", "1")]);

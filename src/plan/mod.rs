@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub use memory::{Key as StepKey, StepMemory};
 
 use crate::bind::{BoundCall, Node, NodeId, NodeKind, Target};
-use crate::functions::{Ask, EvalError, Needs, Request};
+use crate::functions::{Ask, EvalError, Needs, Request, common_grid};
 use crate::series::{Selector, Step, TimeRange};
 use crate::target::Diagnostic;
 
@@ -175,5 +175,13 @@ pub fn demand(
         Some(step) => *step,
         None => learnt.guesses.get(&id).copied(),
     };
-    call.function.needs(&call.args, &Ask { range, input_step, request })
+    let input_grid = || call.inputs.iter().try_fold(1, |grid, (_, input)| common_grid(grid, grid_of(input)?));
+    call.function.needs(&call.args, &Ask { range, input_step, request, input_grid: &input_grid })
+}
+
+/// The [`Function::grid`](crate::functions::Function::grid) of all calls of a tree.
+fn grid_of(node: &Node) -> Option<i64> {
+    let NodeKind::Call(call) = &node.kind else { return Some(1) };
+    let own = call.function.grid(&call.args)?;
+    call.inputs.iter().try_fold(own, |grid, (_, input)| common_grid(grid, grid_of(input)?))
 }

@@ -218,6 +218,9 @@ class Replay:
     def test_combined(self):
         self.replay("combined.jsonl")
 
+    def test_more(self):
+        self.replay("more.jsonl")
+
     def test_syntax(self):
         self.replay("syntax.jsonl")
 
