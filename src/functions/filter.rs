@@ -5,7 +5,7 @@ use super::python_regex::{Pattern, Substitution};
 use super::sort::sorted_by;
 use super::{Args, Argument, Call, Eval, EvalError, Function, Group, Kind, Literal, Param, Request, SeriesList, Statistic, Value};
 use crate::series::{Aggregation, Series, enough};
-use crate::target::MAX_BYTES;
+use crate::target::{MAX_BYTES, parse};
 
 const SERIES: Param<SeriesList> = Param::required("seriesList");
 const THRESHOLD_N: Param<f64> = Param::required("n");
@@ -423,9 +423,10 @@ fn above(args: &Args, _: &Request, series: &[Series]) -> Result<Vec<String>, Eva
     let whole = |s: &&Series| s.values().iter().all(|v| !v.is_nan());
     let above = series.iter().filter(whole).filter(|s| Aggregation::Max.apply(s.values()) > value);
     let names: Vec<String> = above.map(|s| substitution.apply(&s.name)).collect::<Result<_, _>>()?;
-    // In a `group`, one replacement may make several targets, with commas between them.
+    // In a `group`, one replacement may make several targets, with commas between them. Names that cannot be read as
+    // targets are those of no series.
     let mut groups: Vec<String> = Vec::new();
-    for name in names {
+    for name in names.into_iter().filter(|name| parse(&format!("group({name})")).is_ok()) {
         match groups.last_mut() {
             Some(group) if group.len() + name.len() < MAX_BYTES / 2 => group.extend([",", &name]),
             _ => groups.push(format!("group({name}")),

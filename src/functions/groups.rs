@@ -11,6 +11,7 @@ use super::{
     SeriesLists, Tag,
 };
 use crate::series::{Aggregation, Series, Tags};
+use crate::target::parse;
 
 const SERIES: Param<SeriesList> = Param::required("seriesList");
 const FUNC: Param<Aggregation> = Param::required("func");
@@ -20,7 +21,7 @@ const NODES: Param<NodeOrTag> = Param::optional("nodes").multiple();
 const OPTIONAL_CALLBACK: Param<AggOrSeriesFunc> = Param::optional("callback").default(Literal::Text("average"));
 const CALLBACK: Param<AggOrSeriesFunc> = Param::required("callback");
 const TAGS: Param<Tag> = Param::required("tags").multiple();
-const MAP_NODES: Param<NodeOrTag> = Param::required("mapNodes").multiple();
+const MAP_NODES: Param<NodeOrTag> = Param::optional("mapNodes").shown_required().multiple();
 const SERIES_LISTS: Param<SeriesLists> = Param::required("seriesLists");
 const REDUCE_FUNCTION: Param<String> = Param::required("reduceFunction");
 const REDUCE_NODE: Param<Node> = Param::required("reduceNode");
@@ -248,9 +249,11 @@ fn reduce_series(call: &mut Call<'_>) -> Result<Vec<Series>, EvalError> {
 }
 
 /// What `applyByNode` evaluates: the target for each beginning of the series' names. Beginnings for which the target is
-/// empty are left out.
+/// empty or cannot be read are left out: one odd name is no reason to show none of the others.
 fn applications(args: &Args, series: &[Series]) -> Result<BTreeMap<String, String>, EvalError> {
     let (node, template) = (args.get(&PREFIX_NODE).0, args.get(&TEMPLATE));
+    // Where the text around the names is at fault, the user is told.
+    let readable = parse(&template.replace('%', "x")).is_ok();
     let mut applications = BTreeMap::new();
     for s in series {
         let nodes: Vec<&str> = s.name.split('.').collect();
@@ -261,7 +264,8 @@ fn applications(args: &Args, series: &[Series]) -> Result<BTreeMap<String, Strin
         let (_, end) = slice(nodes.len(), 0, node.saturating_add(1));
         let prefix = nodes[..end].join(".");
         let target = template.replace('%', &prefix);
-        if !target.trim().is_empty() {
+        let unreadable = readable && parse(&target).is_err();
+        if !unreadable && !target.trim().is_empty() {
             applications.insert(prefix, target);
         }
     }
