@@ -116,11 +116,12 @@ impl TimeZone {
     }
 
     /// The start of the unit (hour, day, month…) that `time` lies in. A week starts at `weekday` (1 is Monday, 7 is
-    /// Sunday), which no other unit looks at. As in graphite-web, the UTC offset is that of `time`, also when the
-    /// start lies on the other side of a change of the clocks.
+    /// Sunday), which no other unit looks at. The UTC offset is that in force at `when`, also when the clocks were
+    /// changed in between: graphite-web keeps the offset of the request while it shifts times.
     #[must_use]
-    pub fn start_of(&self, unit: Unit, weekday: i64, time: i64) -> i64 {
-        let local = self.local(time);
+    pub fn start_of(&self, unit: Unit, weekday: i64, time: i64, when: i64) -> i64 {
+        let offset = self.offset(when);
+        let local = Self::utc().local(time.saturating_add(offset));
         let date = local.0.date();
         let of_day = local.seconds().rem_euclid(86_400);
         let midnight = local.seconds() - of_day;
@@ -136,7 +137,7 @@ impl TimeZone {
             Unit::Months => Civil(date.first_of_month().to_datetime(civil::Time::midnight())).seconds(),
             Unit::Years => Civil(date.first_of_year().to_datetime(civil::Time::midnight())).seconds(),
         };
-        start - self.offset(time)
+        start - offset
     }
 }
 
@@ -309,7 +310,7 @@ mod tests {
         let berlin = zone("Europe/Berlin");
         // Tuesday, 2023-11-14 23:12:34 in Berlin.
         let time = 1_699_999_954;
-        let start = |unit, weekday| berlin.local(berlin.start_of(unit, weekday, time)).to_string();
+        let start = |unit, weekday| berlin.local(berlin.start_of(unit, weekday, time, time)).to_string();
         assert_eq!(berlin.local(time).to_string(), "2023-11-14 23:12:34");
         assert_eq!(start(Unit::Seconds, 1), "2023-11-14 23:12:34");
         assert_eq!(start(Unit::Minutes, 1), "2023-11-14 23:12:00");
@@ -321,8 +322,8 @@ mod tests {
         assert_eq!(start(Unit::Months, 1), "2023-11-01 00:00:00");
         // The offset is still that of November, so January's midnight is right and July's would be an hour late.
         assert_eq!(start(Unit::Years, 1), "2023-01-01 00:00:00");
-        let october =
-            berlin.start_of(Unit::Months, 1, berlin.timestamp(Civil::new(2023, 10, 30, 0, 0, 0).expect("valid")));
+        let then = berlin.timestamp(Civil::new(2023, 10, 30, 0, 0, 0).expect("valid"));
+        let october = berlin.start_of(Unit::Months, 1, then, then);
         assert_eq!(berlin.local(october).to_string(), "2023-10-01 01:00:00");
     }
 
@@ -330,7 +331,7 @@ mod tests {
     fn far_times_do_not_panic() {
         for time in [i64::MIN, i64::MAX, -1, 253_402_300_800] {
             for unit in [Unit::Days, Unit::Weeks, Unit::Years] {
-                let _ = (zone("Asia/Tokyo").local(time), zone("Asia/Tokyo").start_of(unit, 1, time));
+                let _ = (zone("Asia/Tokyo").local(time), zone("Asia/Tokyo").start_of(unit, 1, time, time));
             }
         }
         assert_eq!(Civil::new(2023, 2, 29, 0, 0, 0), None);

@@ -210,7 +210,7 @@ impl Argument for AlignTo {
 
 /// The asked range, begun at the start of the unit that it begins in.
 fn from_start_of(unit: Unit, weekday: i64, ask: &Ask<'_>) -> Option<Needs> {
-    let from = ask.request.time_zone.start_of(unit, weekday, ask.range.from());
+    let from = ask.request.time_zone.start_of(unit, weekday, ask.range.from(), ask.request.range.from());
     TimeRange::new(from, ask.range.until()).map(|range| Needs::Ranges(vec![range]))
 }
 

@@ -177,15 +177,7 @@ fn stack(args: &Args, ask: &Ask<'_>) -> Result<Vec<TimeRange>, EvalError> {
 
 /// Whether the place of the unshifted series follows from that of the shifted one.
 fn keeps_place(ask: &Ask<'_>, shifted: TimeRange) -> bool {
-    const DAY: i64 = 86_400;
-    let offset = |range: TimeRange| ask.request.time_zone.offset(range.from());
-    match (ask.input_grid)() {
-        Some(1) => true,
-        // Days may be counted by a clock that was changed in between.
-        Some(grid) if grid % DAY == 0 && offset(shifted) != offset(ask.range) => false,
-        Some(grid) => (shifted.from() - ask.range.from()) % grid == 0,
-        None => false,
-    }
+    (ask.input_grid)().is_some_and(|grid| (shifted.from() - ask.range.from()) % grid == 0)
 }
 
 /// Where the unshifted series begins and ends, by the series over the ranges that were asked for. Where it was not read,
