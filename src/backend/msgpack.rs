@@ -344,6 +344,17 @@ impl<'a> Reader<'a> {
         )
     }
 
+    /// Reads floats, which nearly all values are, up to the first that is none; `most` at most.
+    fn floats(&mut self, most: usize, column: &mut Vec<f64>) {
+        const FLOAT: u8 = 0xcb;
+        let rest = &self.input.bytes[self.input.at..];
+        let (values, _) = rest.as_chunks::<9>();
+        let values = &values[..values.len().min(most)];
+        let run = values.iter().position(|[marker, ..]| *marker != FLOAT).unwrap_or(values.len());
+        column.extend(values[..run].iter().map(|[_, raw @ ..]| f64::from_be_bytes(*raw)));
+        self.input.at += 9 * run;
+    }
+
     fn column(&mut self) -> Result<Vec<f64>, CodecError> {
         let Head::Array(length) = self.head()? else {
             return Err(CodecError::garbled("`values` is not an array"));
@@ -359,10 +370,9 @@ impl<'a> Reader<'a> {
         }
         let mut column = Vec::with_capacity(length);
         while column.len() < length {
-            if let Some([0xcb, raw @ ..]) = self.input.bytes[self.input.at..].first_chunk::<9>() {
-                column.push(f64::from_be_bytes(*raw));
-                self.input.at += 9;
-                continue;
+            self.floats(length - column.len(), &mut column);
+            if column.len() == length {
+                break;
             }
             column.push(match self.head()? {
                 Head::Scalar(Scalar::Nil) => f64::NAN,

@@ -157,8 +157,9 @@ const SHORT_BODY: usize = 256 * 1024;
 /// A backend that is silent for so long is failing, even if its own timeout is longer.
 const FAIR_TIME: Duration = Duration::from_secs(1);
 
-/// Memory that a body gets before any of it is there.
-const MAX_RESERVED: u64 = 1 << 20;
+/// Memory that a body gets before any of it is there: enough that hardly any has to be moved while it grows. A server
+/// that announces much and sends little costs nothing, since memory is only taken as it is written to.
+const MAX_RESERVED: u64 = 16 << 20;
 
 impl HttpBackend {
     /// A backend of these settings that speaks `protocol`.
