@@ -58,12 +58,20 @@ impl ResponseKeyBuilder {
 /// An answer as it is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachedResponse {
-    /// The body, compressed as `encoding` says.
-    pub body: Bytes,
+    /// The body, compressed as `encoding` says: parts that follow each other.
+    pub parts: Vec<Bytes>,
     /// The `Content-Type`.
     pub content_type: Arc<str>,
     /// The `Content-Encoding`; `None` is the plain body.
     pub encoding: Option<&'static str>,
+}
+
+impl CachedResponse {
+    /// Bytes of the body.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.parts.iter().map(Bytes::len).sum()
+    }
 }
 
 #[derive(Clone)]
@@ -97,7 +105,7 @@ impl ResponseCache {
     #[must_use]
     pub fn new(bytes: u64) -> Self {
         let weigh = |key: &ResponseKey, kept: &Kept| {
-            weight((key.0.len() + kept.response.body.len() + kept.response.content_type.len() + 200) as u64)
+            weight((key.0.len() + kept.response.size() + kept.response.content_type.len() + 200) as u64)
         };
         let cache = moka::sync::Cache::builder().max_capacity(bytes).weigher(weigh).expire_after(OwnLife).build();
         Self { cache, stats: CacheStats::default() }
@@ -141,8 +149,8 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     fn response(body: &str) -> Arc<CachedResponse> {
-        let body = Bytes::copy_from_slice(body.as_bytes());
-        Arc::new(CachedResponse { body, content_type: "application/json".into(), encoding: None })
+        let parts = vec![Bytes::copy_from_slice(body.as_bytes())];
+        Arc::new(CachedResponse { parts, content_type: "application/json".into(), encoding: None })
     }
 
     fn render(targets: &[&str]) -> ResponseKeyBuilder {

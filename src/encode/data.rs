@@ -1,6 +1,6 @@
 //! One entry for all formats of data.
 
-use super::{Callback, DataFormat, JsonOptions, csv, dygraph, json, padded, raw, rickshaw};
+use super::{Callback, DataFormat, JsonOptions, csv, dygraph, json, json_parts, padded, raw, rickshaw};
 use crate::backend::{carbonapi, msgpack, pickle};
 use crate::clock::TimeZone;
 use crate::series::{PathExpression, Selector, Series, TimeRange};
@@ -21,7 +21,17 @@ pub struct DataOptions<'a> {
 /// The answer's body and its `Content-Type`.
 #[must_use]
 pub fn data(format: DataFormat, series: &[Series], options: DataOptions<'_>) -> (Vec<u8>, &'static str) {
+    let (parts, content_type) = data_parts(format, series, options);
+    (joined(parts), content_type)
+}
+
+/// The same, the body as parts that follow each other: what is large is not copied only to be in one piece.
+#[must_use]
+pub fn data_parts(format: DataFormat, series: &[Series], options: DataOptions<'_>) -> (Vec<Vec<u8>>, &'static str) {
     let body = match format {
+        DataFormat::Json if options.callback.is_none() => {
+            return (json_parts(series, options.json), format.content_type());
+        }
         DataFormat::Json => json(series, options.json),
         DataFormat::Csv => csv(series, options.zone),
         DataFormat::Raw => raw(series),
@@ -38,7 +48,13 @@ pub fn data(format: DataFormat, series: &[Series], options: DataOptions<'_>) -> 
         }
     };
     match options.callback {
-        Some(callback) if format.is_json() => (padded(Some(callback), body), DataFormat::JSONP),
-        _ => (body, format.content_type()),
+        Some(callback) if format.is_json() => (vec![padded(Some(callback), body)], DataFormat::JSONP),
+        _ => (vec![body], format.content_type()),
     }
+}
+
+/// Parts as one piece.
+#[must_use]
+pub fn joined(mut parts: Vec<Vec<u8>>) -> Vec<u8> {
+    if parts.len() == 1 { parts.swap_remove(0) } else { parts.concat() }
 }

@@ -2,7 +2,10 @@
 
 use std::num::NonZeroU64;
 
-use super::max_data_points::thinned;
+use rayon::prelude::*;
+
+use super::data::joined;
+use super::max_data_points::{Points, thinned};
 use super::writer::Writer;
 use crate::series::Series;
 
@@ -21,41 +24,74 @@ pub struct JsonOptions {
 /// series has any point, the array is empty.
 #[must_use]
 pub fn json(series: &[Series], options: JsonOptions) -> Vec<u8> {
-    let mut writer = Writer::new(options.pretty);
-    writer.open(b'[');
+    joined(json_parts(series, options))
+}
+
+/// The same as parts that follow each other. A large answer is written by several threads.
+#[must_use]
+pub fn json_parts(series: &[Series], options: JsonOptions) -> Vec<Vec<u8>> {
+    let mut shown: Vec<(&Series, Points<'_>)> = Vec::new();
     if series.iter().any(|s| !s.is_empty()) {
-        for (series, points) in series.iter().zip(thinned(series, options.max_data_points)) {
-            let wanted = |value: f64| !options.no_null_points || value.is_finite();
-            if options.no_null_points && !points.values.iter().copied().any(wanted) {
-                continue;
-            }
-            // Most points are short of this: two brackets, two commas, a time of ten digits and a value.
-            writer.reserve(200 + points.values.len() * 26);
-            writer.item();
-            writer.open(b'{');
-            writer.key("target");
-            writer.string(&series.name);
-            writer.key("tags");
-            writer.open(b'{');
-            for (tag, value) in series.tags.iter() {
-                writer.key(tag);
-                writer.string(value);
-            }
-            writer.close(b'}');
-            writer.key("datapoints");
-            writer.open(b'[');
-            let mut time = points.start;
-            for &value in points.values.iter() {
-                if wanted(value) {
-                    writer.point(value, time);
-                }
-                time = time.saturating_add(points.step);
-            }
-            writer.close(b']');
-            writer.close(b'}');
-        }
+        shown = series.iter().zip(thinned(series, options.max_data_points)).collect();
     }
-    writer.close(b']');
+    if options.no_null_points {
+        shown.retain(|(_, points)| points.values.iter().any(|value| value.is_finite()));
+    }
+    let shares = shares(&shown);
+    let last = shares.len() - 1;
+    shares.par_iter().enumerate().map(|(n, share)| part(share, options, n == 0, n == last)).collect()
+}
+
+/// Points that are worth a part of their own: about a millisecond of writing.
+const POINTS_A_PART: usize = 32 * 1024;
+
+/// At least one run of series, the last of fewer points than the others.
+fn shares<'a, 'b>(mut shown: &'b [(&'a Series, Points<'a>)]) -> Vec<&'b [(&'a Series, Points<'a>)]> {
+    let mut shares = Vec::new();
+    loop {
+        let mut points = 0;
+        let full = |(_, next): &(&Series, Points<'_>)| {
+            points += next.values.len();
+            points >= POINTS_A_PART
+        };
+        let Some(last) = shown.iter().position(full).filter(|last| last + 1 < shown.len()) else {
+            shares.push(shown);
+            return shares;
+        };
+        let (share, rest) = shown.split_at(last + 1);
+        shares.push(share);
+        shown = rest;
+    }
+}
+
+fn part(shown: &[(&Series, Points<'_>)], options: JsonOptions, first: bool, last: bool) -> Vec<u8> {
+    let mut writer = if first { Writer::new(options.pretty) } else { Writer::within_array(options.pretty) };
+    // Most points are short of this: two brackets, two commas, a time of ten digits and a value.
+    writer.reserve(shown.iter().map(|(series, points)| 200 + series.name.len() + points.values.len() * 32).sum());
+    if first {
+        writer.open(b'[');
+    }
+    for (series, points) in shown {
+        writer.item();
+        writer.open(b'{');
+        writer.key("target");
+        writer.string(&series.name);
+        writer.key("tags");
+        writer.open(b'{');
+        for (tag, value) in series.tags.iter() {
+            writer.key(tag);
+            writer.string(value);
+        }
+        writer.close(b'}');
+        writer.key("datapoints");
+        writer.open(b'[');
+        writer.points(&points.values, points.start, points.step, !options.no_null_points);
+        writer.close(b']');
+        writer.close(b'}');
+    }
+    if last {
+        writer.close(b']');
+    }
     writer.finish()
 }
 
@@ -117,6 +153,44 @@ mod tests {
             r#"[{"target": "a", "tags": {"name": "a"}, "datapoints": []}, {"target": "b", "tags": {"name": "b"}, "datapoints": [[2.0, 60]]}]"#
         );
         assert_eq!(text(&[], JsonOptions { pretty: true, ..JsonOptions::default() }), "[]");
+    }
+
+    /// Enough for several threads; what one writes must follow what the other wrote.
+    #[test]
+    fn parts_make_one_array() {
+        let long = vec![1.5; POINTS_A_PART / 2 + 1];
+        let all: Vec<Series> = (0..9).map(|n| series(&format!("s{n}"), &long)).collect();
+        for pretty in [false, true] {
+            let options = JsonOptions { pretty, ..JsonOptions::default() };
+            let read: serde_json::Value = serde_json::from_slice(&json(&all, options)).expect("JSON");
+            let names: Vec<_> = read.as_array().expect("an array").iter().map(|s| s["target"].clone()).collect();
+            assert_eq!(names, ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8"]);
+        }
+        let one = series("s0", &long);
+        let alone = json(std::slice::from_ref(&one), JsonOptions::default());
+        assert!(json(&all, JsonOptions::default()).starts_with(&alone[..alone.len() - 1]));
+    }
+
+    /// Times of ten digits, which nearly all have, are written another way than those of nine or eleven.
+    #[test]
+    fn times_of_any_length() {
+        for start in [-120, 0, 999_999_940, 1_000_000_000, 1_699_999_200, 9_999_999_900, 9_999_999_960, i64::MAX / 2] {
+            let at = |n: i64| start + n * 60;
+            let mut line = series("a", &[1.0, NAN, 2.5e-7]);
+            line = Series::new("a", start, line.step(), line.values().to_vec());
+            let points = format!("[1.0, {}], [null, {}], [2.5e-07, {}]", at(0), at(1), at(2));
+            let body =
+                |points: &str| format!(r#"{{"target": "a", "tags": {{"name": "a"}}, "datapoints": [{points}]}}"#);
+            let other = Series::new("a", start, line.step(), vec![3.0, 1.0, 0.0, 0.25]);
+            let others = format!("[3.0, {}], [1.0, {}], [0.0, {}], [0.25, {}]", at(0), at(1), at(2), at(3));
+            assert_eq!(
+                text(&[line.clone(), other.clone(), line.clone()], JsonOptions::default()),
+                format!("[{}, {}, {}]", body(&points), body(&others), body(&points))
+            );
+            let options = JsonOptions { no_null_points: true, ..JsonOptions::default() };
+            let known = format!("[1.0, {}], [2.5e-07, {}]", at(0), at(2));
+            assert_eq!(text(&[line], options), format!("[{}]", body(&known)));
+        }
     }
 
     /// A constant series whose groups are not of equal size: the mean of each is exact to the last digits.

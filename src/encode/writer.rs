@@ -31,11 +31,17 @@ pub(super) struct Writer {
     depth: usize,
     /// Whether the innermost open array or object has no element yet.
     empty: bool,
+    times: Times,
 }
 
 impl Writer {
     pub(super) fn new(pretty: bool) -> Self {
-        Self { out: Vec::new(), pretty, escape: Escape::NonAscii, depth: 0, empty: true }
+        Self { out: Vec::new(), pretty, escape: Escape::NonAscii, depth: 0, empty: true, times: Times::default() }
+    }
+
+    /// Goes on within an array that another writer opened and put an element into.
+    pub(super) fn within_array(pretty: bool) -> Self {
+        Self { depth: 1, empty: false, ..Self::new(pretty) }
     }
 
     pub(super) fn reserve(&mut self, bytes: usize) {
@@ -128,24 +134,54 @@ impl Writer {
         write_float(&mut self.out, value);
     }
 
-    /// An element of an array: `[value, time]`. Nearly all of an answer is written here.
-    pub(super) fn point(&mut self, value: f64, time: i64) {
-        if !self.pretty {
-            self.raw(if self.empty { b"[" } else { b", [" });
-            self.float(value);
-            self.raw(b", ");
-            self.integer(time);
-            self.raw(b"]");
-            self.empty = false;
-            return;
+    /// Elements `[value, time]` of the open array, the first at `start`, each other `step` seconds later; those without
+    /// a value only when `nulls`. Nearly all of an answer is written here.
+    pub(super) fn points(&mut self, values: &[f64], start: i64, step: i64, nulls: bool) {
+        if !self.pretty && self.times.cover(start, step, values.len()) {
+            return self.quick_points(values, nulls);
         }
-        self.item();
-        self.open(b'[');
-        self.item();
-        self.float(value);
-        self.item();
-        self.integer(time);
-        self.close(b']');
+        let mut time = start;
+        for &value in values {
+            if nulls || value.is_finite() {
+                self.item();
+                self.open(b'[');
+                self.item();
+                self.float(value);
+                self.item();
+                self.integer(time);
+                self.close(b']');
+            }
+            time = time.saturating_add(step);
+        }
+    }
+
+    /// The same at `self.times`.
+    fn quick_points(&mut self, values: &[f64], nulls: bool) {
+        let mut any = false;
+        let mut block = Block::default();
+        for (&value, after) in values.iter().zip(&self.times.texts) {
+            if !value.is_finite() && !nulls {
+                continue;
+            }
+            if !any {
+                any = true;
+                block.put(if self.empty { b"[" } else { b", [" });
+            }
+            if value.is_finite() {
+                with_repr(value, |text| block.put(text.as_bytes()));
+            } else {
+                block.put(b"null");
+            }
+            block.put(after);
+            if block.len > Block::FULL {
+                block.move_to(&mut self.out);
+            }
+        }
+        block.move_to(&mut self.out);
+        if any {
+            self.out.truncate(self.out.len() - Times::BETWEEN);
+            self.empty = false;
+        }
     }
 
     fn value(&mut self, value: &Value) {
@@ -192,14 +228,98 @@ fn write_float(out: &mut Vec<u8>, value: f64) {
 
 /// A value as Python's `repr` has it (see [`float_repr`]), by faster ways for nearly all of them.
 pub(super) fn write_repr(out: &mut Vec<u8>, value: f64) {
-    if value.trunc() == value && value.abs() < WHOLE && (value != 0.0 || value.is_sign_positive()) {
-        out.extend_from_slice(itoa::Buffer::new().format(value as i64).as_bytes());
-        out.extend_from_slice(b".0");
+    with_repr(value, |text| out.extend_from_slice(text.as_bytes()));
+}
+
+/// Gives the text, sometimes in two parts, to `put`.
+fn with_repr(value: f64, mut put: impl FnMut(&str)) {
+    let whole = value as i64;
+    if whole as f64 == value && value.abs() < WHOLE && (whole != 0 || value.is_sign_positive()) {
+        put(itoa::Buffer::new().format(whole));
+        put(".0");
     } else if (1e-4..WHOLE).contains(&value.abs()) {
         // Where no exponent is needed, the shortest text is the same as Python's.
-        out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
+        put(zmij::Buffer::new().format_finite(value));
     } else {
-        out.extend_from_slice(float_repr(value).as_bytes());
+        put(&float_repr(value));
+    }
+}
+
+/// What comes after the values of points: the time, the end of the point and the beginning of the next. The series of an
+/// answer mostly have the same times, which are then written once.
+#[derive(Default)]
+struct Times {
+    start: i64,
+    step: i64,
+    /// `, 1700000000], [`
+    texts: Vec<[u8; 16]>,
+}
+
+impl Times {
+    /// Length of the beginning of the next point.
+    const BETWEEN: usize = ", [".len();
+
+    /// Prepares so many times; not if one has more or fewer than ten digits, as none has from 2001 to 2286.
+    fn cover(&mut self, start: i64, step: i64, len: usize) -> bool {
+        let last = (len as i64).checked_sub(1).and_then(|n| n.checked_mul(step)?.checked_add(start));
+        if start < 1_000_000_000 || last.is_none_or(|last| last > 9_999_999_999) {
+            return false;
+        }
+        if (self.start, self.step) != (start, step) {
+            (self.start, self.step) = (start, step);
+            self.texts.clear();
+        }
+        for n in self.texts.len()..len {
+            let mut text = *b", 1700000000], [";
+            let mut digits = itoa::Buffer::new();
+            text[2..12].copy_from_slice(digits.format(start + n as i64 * step).as_bytes());
+            self.texts.push(text);
+        }
+        true
+    }
+}
+
+/// Text being put together from short pieces, moved on when there is much of it.
+struct Block {
+    bytes: [u8; Self::FULL + Self::ROOM],
+    len: usize,
+}
+
+impl Default for Block {
+    fn default() -> Self {
+        Self { bytes: [0; Self::FULL + Self::ROOM], len: 0 }
+    }
+}
+
+impl Block {
+    /// Bytes from which on it is to be moved on.
+    const FULL: usize = 4096;
+    /// More than a point has: its longest value has 24 bytes, what follows it 16.
+    const ROOM: usize = 64;
+
+    /// Adds a piece of 32 bytes at most. A copy of a fixed size is a few instructions, one of any size is a call: a piece
+    /// is copied as two of a fixed size that overlap.
+    fn put(&mut self, piece: &[u8]) {
+        let len = piece.len();
+        let room = &mut self.bytes[self.len..self.len + len];
+        if let (Some(first), Some(last)) = (piece.first_chunk::<16>(), piece.last_chunk::<16>()) {
+            room[..16].copy_from_slice(first);
+            room[len - 16..].copy_from_slice(last);
+        } else if let (Some(first), Some(last)) = (piece.first_chunk::<8>(), piece.last_chunk::<8>()) {
+            room[..8].copy_from_slice(first);
+            room[len - 8..].copy_from_slice(last);
+        } else if let (Some(first), Some(last)) = (piece.first_chunk::<4>(), piece.last_chunk::<4>()) {
+            room[..4].copy_from_slice(first);
+            room[len - 4..].copy_from_slice(last);
+        } else {
+            room.iter_mut().zip(piece).for_each(|(to, from)| *to = *from);
+        }
+        self.len += len;
+    }
+
+    fn move_to(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes[..self.len]);
+        self.len = 0;
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod answer;
 mod app;
+mod body;
 mod context;
 mod openapi;
 mod events;
@@ -80,8 +81,9 @@ fn run(app: App, listener: TcpListener, signals: bool) -> io::Result<()> {
                 .wrap(middleware::from_fn(outer::outer))
                 .configure(routes(app.clone()))
         };
-        // A client that hangs up ends its request: nobody reads the answer.
-        let mut server = HttpServer::new(make).h1_allow_half_closed(false);
+        // A client that hangs up ends its request: nobody reads the answer. The end of an answer that is sent in
+        // pieces must not wait until the client has confirmed what came before.
+        let mut server = HttpServer::new(make).h1_allow_half_closed(false).tcp_nodelay(true);
         if threads > 0 {
             server = server.workers(threads);
         }

@@ -8,6 +8,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, EXPIRES, HeaderName, HeaderValue};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, web};
 
+use super::body::Parts;
 use super::context::Context;
 use super::picture::Picture;
 use super::{App, Params, Problem, wire};
@@ -73,7 +74,7 @@ pub(super) async fn render(http: HttpRequest, body: web::Bytes, app: web::Data<A
 }
 
 fn answer(response: &CachedResponse, cache_for: Duration, failures: &[BackendError]) -> HttpResponse {
-    let mut http = HttpResponse::Ok().body(response.body.clone());
+    let mut http = HttpResponse::Ok().body(Parts::new(response.parts.clone()));
     let headers = http.headers_mut();
     if let Ok(content_type) = HeaderValue::from_str(&response.content_type) {
         headers.insert(CONTENT_TYPE, content_type);
@@ -163,38 +164,44 @@ impl Question {
         })
     }
 
+    fn json(&self) -> JsonOptions {
+        JsonOptions { max_data_points: self.max_data_points, no_null_points: self.no_null_points, pretty: self.pretty }
+    }
+
     /// The body, compressed when it is worth it. Work for the processor, not for an event loop.
     fn answer(&self, rendered: &Rendered, accept: Option<&str>) -> Result<CachedResponse, Problem> {
-        let (body, content_type) = match &self.form {
+        let (parts, content_type) = match &self.form {
             Form::Data(format) => {
-                let json = JsonOptions {
-                    max_data_points: self.max_data_points,
-                    no_null_points: self.no_null_points,
-                    pretty: self.pretty,
-                };
                 let range = self.bounds.range();
-                let options = DataOptions { json, zone: &self.zone, callback: self.callback.as_ref(), range };
-                encode::data(*format, &rendered.series, options)
+                let options =
+                    DataOptions { json: self.json(), zone: &self.zone, callback: self.callback.as_ref(), range };
+                encode::data_parts(*format, &rendered.series, options)
             }
             Form::Picture(picture) => {
                 let body = picture.draw(rendered, &self.zone)?;
                 match (&self.callback, picture.format) {
                     (Some(callback), ImageFormat::Svg) => {
                         let text = serde_json::Value::String(String::from_utf8_lossy(&body).into_owned());
-                        (encode::padded(Some(callback), text.to_string().into_bytes()), DataFormat::JSONP)
+                        (vec![encode::padded(Some(callback), text.to_string().into_bytes())], DataFormat::JSONP)
                     }
-                    (_, format) => (body, format.content_type()),
+                    (_, format) => (vec![body], format.content_type()),
                 }
             }
         };
         // What is compressed already does not get smaller.
         let packed = matches!(&self.form, Form::Picture(p) if p.format != ImageFormat::Svg);
-        let smaller = accept.filter(|_| !packed).and_then(|accept| compressed(&body, accept));
-        let (body, encoding) = match smaller {
-            Some((coding, smaller)) => (smaller, Some(coding.name())),
-            None => (body, None),
+        let (parts, encoding) = match accept.filter(|_| !packed) {
+            None => (parts, None),
+            Some(accept) => {
+                let body = encode::joined(parts);
+                match compressed(&body, accept) {
+                    Some((coding, smaller)) => (vec![smaller], Some(coding.name())),
+                    None => (vec![body], None),
+                }
+            }
         };
-        Ok(CachedResponse { body: body.into(), content_type: content_type.into(), encoding })
+        let parts = parts.into_iter().map(web::Bytes::from).collect();
+        Ok(CachedResponse { parts, content_type: content_type.into(), encoding })
     }
 
     fn request(&self, app: &App, context: &Context) -> RenderRequest {
