@@ -18,13 +18,13 @@ use crate::series::{PathExpression, Selector, Series, Step, TimeRange};
 use crate::target::{Code, Diagnostic};
 
 /// The fetched series of a request.
-pub trait Fetched {
+pub trait Fetched: Sync {
     /// The series of a selector, sorted by name; `None` when it was not asked for. What was asked for and failed or
     /// matched nothing is an empty list.
     fn series(&self, selector: &Selector) -> Option<&[Series]>;
 }
 
-impl<H: std::hash::BuildHasher> Fetched for HashMap<Selector, Vec<Series>, H> {
+impl<H: std::hash::BuildHasher + Sync> Fetched for HashMap<Selector, Vec<Series>, H> {
     fn series(&self, selector: &Selector) -> Option<&[Series]> {
         self.get(selector).map(Vec::as_slice)
     }

@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::{EvaluateError, Fetched, coarsest, evaluate, learn};
 use crate::bind::{Binder, Node, NodeId, NodeKind, Target};
 use crate::functions::{Needs, Request, State};
@@ -66,6 +68,9 @@ impl From<PlanError> for RoundsError {
         }
     }
 }
+
+/// Points that a function takes about a millisecond for, so that several targets at a time are worth threads.
+const MANY_POINTS: usize = 500_000;
 
 /// Nesting is at most 128 deep and each level may take one round to learn from.
 const MAX_ROUNDS: u32 = 300;
@@ -133,14 +138,20 @@ impl Rounds {
                 plan = crate::plan::plan(&self.targets, &self.request, &self.learnt)?;
             }
             self.probes = plan.probes;
-            let missing: Vec<Selector> = plan.selectors.into_iter().filter(|s| fetched.series(s).is_none()).collect();
+            let (mut missing, mut points) = (Vec::new(), 0);
+            for selector in plan.selectors {
+                match fetched.series(&selector) {
+                    Some(series) => points += series.iter().map(Series::len).sum::<usize>(),
+                    None => missing.push(selector),
+                }
+            }
             if !missing.is_empty() {
                 return self.fetch(missing);
             }
             if !self.probes.is_empty() {
                 continue;
             }
-            match self.evaluate(fetched) {
+            match self.evaluate(fetched, points) {
                 Ok(series) => {
                     self.remember();
                     return Ok(Advance::Done(series));
@@ -166,12 +177,33 @@ impl Rounds {
         Ok(Advance::Fetch(selectors))
     }
 
-    fn evaluate(&self, fetched: &impl Fetched) -> Result<Vec<Vec<Series>>, (usize, EvaluateError)> {
+    /// Evaluates all targets, several at a time when they read many points. What they share, few of them change:
+    /// those after one that did are evaluated again.
+    fn evaluate(&self, fetched: &impl Fetched, points: usize) -> Result<Vec<Vec<Series>>, (usize, EvaluateError)> {
+        let one = |target: &Target, state: &mut State| evaluate(target, &self.request, &self.learnt, fetched, state);
         let mut state = State::new(&self.request);
-        let one = |(i, target): (usize, &Target)| {
-            evaluate(target, &self.request, &self.learnt, fetched, &mut state).map_err(|e| (i, e))
-        };
-        self.targets.iter().enumerate().map(one).collect()
+        let mut series = Vec::with_capacity(self.targets.len());
+        if points >= MANY_POINTS {
+            let alone: Vec<_> = self
+                .targets
+                .par_iter()
+                .map(|target| {
+                    let mut state = State::new(&self.request);
+                    (one(target, &mut state), state)
+                })
+                .collect();
+            for (target, (result, after)) in alone.into_iter().enumerate() {
+                series.push(result.map_err(|e| (target, e))?);
+                if after != state {
+                    state = after;
+                    break;
+                }
+            }
+        }
+        for (target, rest) in self.targets.iter().enumerate().skip(series.len()) {
+            series.push(one(rest, &mut state).map_err(|e| (target, e))?);
+        }
+        Ok(series)
     }
 
     /// Finds likely steps for probes of steps: what an earlier request saw, else what the series below have. Says
@@ -231,5 +263,38 @@ impl Rounds {
                 memory.remember(key, step);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::TimeZone;
+
+    /// Enough points for several targets at a time; what an earlier target changes must still reach the later ones.
+    #[test]
+    fn targets_evaluated_at_once_are_as_if_in_order() {
+        let range = TimeRange::new(0, MANY_POINTS as i64).expect("not empty");
+        let request = Request {
+            range,
+            now: range.until(),
+            time_zone: TimeZone::utc(),
+            server_time_zone: TimeZone::utc(),
+            x_files_factor: 0.0,
+            seed: 1,
+        };
+        let targets = ["scale(a,2)", "stacked(a)", "a", "stacked(a)", "setXFilesFactor(a,0.5)", "sumSeries(a,a)"];
+        let one = Step::new(1).expect("positive");
+        let mut rounds = Rounds::new(&targets, request, Vec::new(), None).expect("the targets are right");
+        let mut fetched = HashMap::new();
+        let lists = loop {
+            match rounds.advance(&fetched).expect("the targets can be evaluated") {
+                Advance::Done(lists) => break lists,
+                Advance::Fetch(selectors) => fetched
+                    .extend(selectors.into_iter().map(|s| (s, vec![Series::new("a", 1, one, vec![1.0; MANY_POINTS])]))),
+            }
+        };
+        let shown: Vec<(f64, f64)> = lists.iter().map(|list| (list[0].values()[7], list[0].x_files_factor)).collect();
+        assert_eq!(shown, [(2.0, 0.0), (1.0, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 0.5), (2.0, 0.5)]);
     }
 }

@@ -34,7 +34,7 @@ impl Request {
 }
 
 /// What the targets of one request share while they are evaluated, in order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct State {
     /// The xFilesFactor in force: the request's, until `setXFilesFactor` changes it for all that is evaluated later.
     pub x_files_factor: f64,
