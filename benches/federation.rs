@@ -41,20 +41,26 @@ struct Scenario {
     name: &'static str,
     targets: [&'static str; 6],
     ranges: usize,
+    /// Parameters beside targets and times.
+    more: &'static [(&'static str, &'static str)],
 }
 
-const SCENARIOS: [Scenario; 2] = [
+const TARGETS: [&str; 6] = [
+    "alias(maxSeries(*.*.*.*.x.a.*.mean),'a')",
+    "alias(maxSeries(*.*.*.*.x.b.*.mean),'b')",
+    "alias(maxSeries(*.*.*.*.x.c.*.mean),'c')",
+    "alias(maxSeries(*.*.*.*.x.d.*.mean),'d')",
+    "alias(maxSeries(*.*.*.*.x.e.*.mean),'e')",
+    "alias(scale(*.*.*.y.f.mean,0.01),'f')",
+];
+
+const SCENARIOS: [Scenario; 3] = [
+    Scenario { name: "six targets, one range", targets: TARGETS, ranges: 1, more: &[] },
     Scenario {
-        name: "six targets, one range",
-        targets: [
-            "alias(maxSeries(*.*.*.*.x.a.*.mean),'a')",
-            "alias(maxSeries(*.*.*.*.x.b.*.mean),'b')",
-            "alias(maxSeries(*.*.*.*.x.c.*.mean),'c')",
-            "alias(maxSeries(*.*.*.*.x.d.*.mean),'d')",
-            "alias(maxSeries(*.*.*.*.x.e.*.mean),'e')",
-            "alias(scale(*.*.*.y.f.mean,0.01),'f')",
-        ],
+        name: "the same for a panel 1000 pixels wide",
+        targets: TARGETS,
         ranges: 1,
+        more: &[("maxDataPoints", "1000")],
     },
     Scenario {
         name: "with movingAverage('1h') and timeShift('1d')",
@@ -67,6 +73,7 @@ const SCENARIOS: [Scenario; 2] = [
             "alias(scale(*.*.*.y.f.mean,0.01),'f')",
         ],
         ranges: 3,
+        more: &[],
     },
 ];
 
@@ -96,6 +103,8 @@ impl Process {
     fn start(arguments: &[&str]) -> Outcome<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(arguments)
+            // As `plumbago serve` has it.
+            .env("MIMALLOC_PURGE_DELAY", "60000")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -183,7 +192,7 @@ impl Backend {
         loop {
             let Some((first, _)) = read_head(&mut reader)? else { return Ok(()) };
             let place = first.split(' ').nth(1).ok_or("a request line has a path")?;
-            let body = match place.split_once('?') {
+            match place.split_once('?') {
                 Some(("/render/" | "/render", query)) => {
                     let began = Instant::now();
                     self.requests.fetch_add(1, Ordering::SeqCst);
@@ -192,21 +201,16 @@ impl Backend {
                     let body = self.body(query);
                     thread::sleep(self.latency.saturating_sub(began.elapsed()));
                     self.in_flight.fetch_sub(1, Ordering::SeqCst);
-                    body
+                    connection.write_all(head(body.len()).as_bytes())?;
+                    connection.write_all(&body)?;
                 }
                 // What happened since this was asked last.
-                _ => Arc::new(
-                    format!(
-                        "{} {}",
-                        self.requests.swap(0, Ordering::SeqCst),
-                        self.most_in_flight.swap(0, Ordering::SeqCst)
-                    )
-                    .into_bytes(),
-                ),
-            };
-            let head = format!("HTTP/1.1 200 OK\r\nContent-Type: x/x\r\nContent-Length: {}\r\n\r\n", body.len());
-            connection.write_all(head.as_bytes())?;
-            connection.write_all(&body)?;
+                _ => {
+                    let asked = self.requests.swap(0, Ordering::SeqCst);
+                    let body = format!("{asked} {}", self.most_in_flight.swap(0, Ordering::SeqCst));
+                    connection.write_all((head(body.len()) + &body).as_bytes())?;
+                }
+            }
         }
     }
 
@@ -237,9 +241,14 @@ impl Backend {
     }
 }
 
-/// First line and body length of a request or an answer; `None` when the other side has hung up.
-fn read_head(reader: &mut BufReader<TcpStream>) -> Outcome<Option<(String, usize)>> {
-    let (mut first, mut length, mut line) = (String::new(), 0, String::new());
+fn head(length: usize) -> String {
+    format!("HTTP/1.1 200 OK\r\nContent-Type: x/x\r\nContent-Length: {length}\r\n\r\n")
+}
+
+/// First line and body length of a request or an answer; `None` when the other side has hung up. The body of an answer
+/// without a length is in chunks.
+fn read_head(reader: &mut BufReader<TcpStream>) -> Outcome<Option<(String, Option<usize>)>> {
+    let (mut first, mut length, mut line) = (String::new(), None, String::new());
     if reader.read_line(&mut first)? == 0 {
         return Ok(None);
     }
@@ -252,30 +261,63 @@ fn read_head(reader: &mut BufReader<TcpStream>) -> Outcome<Option<(String, usize
             return Ok(Some((first, length)));
         }
         if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse()?;
+            length = Some(value.trim().parse()?);
         }
     }
 }
 
 /// One connection that asks and reads the whole answer.
-struct Client(BufReader<TcpStream>);
+struct Client {
+    connection: BufReader<TcpStream>,
+    /// What was read last. Kept small, so that the client's own memory is no part of what is measured.
+    last: Vec<u8>,
+}
 
 impl Client {
     fn connect(address: &str) -> Outcome<Self> {
         let connection = TcpStream::connect(address)?;
         connection.set_nodelay(true)?;
-        Ok(Self(BufReader::with_capacity(1 << 20, connection)))
+        Ok(Self { connection: BufReader::with_capacity(8 << 10, connection), last: vec![0; 64 << 10] })
     }
 
-    fn get(&mut self, path: &str) -> Outcome<Vec<u8>> {
-        self.0.get_mut().write_all(format!("GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n").as_bytes())?;
-        let (first, length) = read_head(&mut self.0)?.ok_or("the server hung up")?;
-        let mut body = vec![0; length];
-        self.0.read_exact(&mut body)?;
+    /// The bytes of an answer's body. The whole body is in `self.last` when it is small.
+    fn get(&mut self, path: &str) -> Outcome<usize> {
+        self.connection.get_mut().write_all(format!("GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n").as_bytes())?;
+        let (first, length) = read_head(&mut self.connection)?.ok_or("the server hung up")?;
+        let bytes = match length {
+            Some(length) => self.read(length)?,
+            None => self.read_chunks()?,
+        };
         if !first.starts_with("HTTP/1.1 200") {
-            return Err(format!("{first}{}", String::from_utf8_lossy(&body)).into());
+            return Err(format!("{first}{}", String::from_utf8_lossy(&self.last[..bytes.min(self.last.len())])).into());
         }
-        Ok(body)
+        Ok(bytes)
+    }
+
+    fn read(&mut self, length: usize) -> Outcome<usize> {
+        let mut left = length;
+        while left > 0 {
+            let most = left.min(self.last.len());
+            match self.connection.read(&mut self.last[..most])? {
+                0 => return Err("the server hung up within a body".into()),
+                n => left -= n,
+            }
+        }
+        Ok(length)
+    }
+
+    fn read_chunks(&mut self) -> Outcome<usize> {
+        let mut all = 0;
+        loop {
+            let mut line = String::new();
+            self.connection.read_line(&mut line)?;
+            let length = usize::from_str_radix(line.trim(), 16)?;
+            all += self.read(length)?;
+            self.connection.read_line(&mut line)?;
+            if length == 0 {
+                return Ok(all);
+            }
+        }
     }
 }
 
@@ -321,6 +363,7 @@ impl Scenario {
         query.extend_pairs(self.targets.iter().map(|target| ("target", target)));
         query.append_pair("from", &FROM.to_string()).append_pair("until", &UNTIL.to_string());
         query.append_pair("now", &UNTIL.to_string()).append_pair("format", "json");
+        query.extend_pairs(self.more);
         let path = format!("/render?{}", query.finish());
         let mut client = Client::connect(&frontend.address)?;
         for _ in 0..3 {
@@ -332,7 +375,7 @@ impl Scenario {
         let before = frontend.processor_time();
         for _ in 0..rounds {
             let began = Instant::now();
-            bytes = client.get(&path)?.len();
+            bytes = client.get(&path)?;
             latencies.push(began.elapsed());
         }
         let processor =
@@ -356,7 +399,9 @@ impl Scenario {
 /// Of each backend: how often it was asked since the last time, and the most requests that it had at the same time.
 fn counts(backends: &[Process]) -> Outcome<Vec<(usize, usize)>> {
     let one = |backend: &Process| {
-        let text = String::from_utf8(Client::connect(&backend.address)?.get("/counts")?)?;
+        let mut client = Client::connect(&backend.address)?;
+        let bytes = client.get("/counts")?;
+        let text = str::from_utf8(&client.last[..bytes])?;
         let (asked, at_once) = text.split_once(' ').ok_or("two counts")?;
         Ok((asked.parse()?, at_once.parse()?))
     };
