@@ -15,38 +15,17 @@ use support::dataset;
 use support::judge::judge_render;
 use support::server::Server;
 
-/// Whether a target names this function, as a call or as a callback in quotes.
-fn calls(target: &str, name: &str) -> bool {
-    target.match_indices(name).any(|(at, _)| {
-        let before = target[..at].chars().next_back();
-        let after = target[at + name.len()..].chars().next();
-        !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
-            && match after {
-                Some('(') => true,
-                Some('"' | '\'') => matches!(before, Some('"' | '\'')),
-                _ => false,
-            }
-    })
-}
-
 #[actix_web::test]
 async fn graphite_web_answers() {
     let only = std::env::var("GOLDEN").ok();
     let text = std::fs::read_to_string(dataset::golden("differs.json")).expect("readable");
     let differs: BTreeMap<String, String> = serde_json::from_str(&text).expect("differs.json maps ids to reasons");
-    // Functions that do not exist yet, one a line, and `!events`; cases that use one wait for it.
-    let pending = std::fs::read_to_string(dataset::golden("pending.txt")).unwrap_or_default();
-    let pending: Vec<&str> = pending.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).collect();
-    let (things, pending): (Vec<&str>, Vec<&str>) = pending.into_iter().partition(|l| l.starts_with('!'));
-    for name in &pending {
-        assert!(plumbago::functions::lookup(name).is_none(), "{name} exists; take it from tests/golden/pending.txt");
-    }
     // Finished answers are not kept, so that each case is computed.
     let mut config = Config::default();
     config.cache.response_size = 0;
     let server = Server::over(config, vec![Arc::new(dataset::store())]).await;
     let mut groups: BTreeMap<String, (u32, u32)> = BTreeMap::new();
-    let (mut faults, mut waiting, mut different) = (Vec::new(), 0, Vec::new());
+    let (mut faults, mut different) = (Vec::new(), Vec::new());
     let recorded = ["functions.jsonl", "combined.jsonl", "syntax.jsonl", "time.jsonl", "formats.jsonl", "more.jsonl"];
     let files = std::env::var("GOLDEN_FILE").map_or(recorded.map(str::to_owned).to_vec(), |file| vec![file]);
     for file in &files {
@@ -63,12 +42,6 @@ async fn graphite_web_answers() {
                 continue;
             }
             let params = case["params"].as_array().expect("params");
-            let uses = |name: &&str| params.iter().any(|p| calls(p[1].as_str().unwrap_or_default(), name));
-            let events = things.contains(&"!events") && uses(&"events");
-            if events || pending.iter().any(uses) {
-                waiting += 1;
-                continue;
-            }
             let counts = groups.entry(group.to_owned()).or_default();
             let why = judge_render(&case, &server.replay(&case).await);
             let misses = server.app.renderer().stats().misses.swap(0, Ordering::Relaxed);
@@ -95,7 +68,7 @@ async fn graphite_web_answers() {
         println!("{group}: {passed} passed, {failed} failed");
     }
     let passed: u32 = groups.values().map(|(p, _)| p).sum();
-    println!("{passed} passed, {} failed, {} differ on purpose, {waiting} wait", faults.len(), different.len());
+    println!("{passed} passed, {} failed, {} differ on purpose", faults.len(), different.len());
     assert!(faults.is_empty());
     assert!(only.is_some() || passed > 2_000, "the recordings are there");
 }

@@ -26,21 +26,14 @@ fn parsed(text: &str) -> Value {
     value
 }
 
-/// Functions that graphite-web has and the library has not yet.
-fn pending() -> BTreeSet<String> {
-    let text = std::fs::read_to_string(dataset::golden("pending.txt")).unwrap_or_default();
-    text.lines().filter(|l| !l.starts_with('#')).map(str::to_owned).collect()
-}
-
 #[test]
 fn tells_editors_what_graphite_web_tells_them() {
     let text = std::fs::read_to_string(dataset::golden("functions.json")).expect("the recorded list");
     let recorded: Value = serde_json::from_str(&text).expect("JSON");
     let theirs: BTreeMap<String, Value> = serde_json::from_value(recorded["functions"].clone()).expect("an object");
     let ours: BTreeMap<String, Value> = serde_json::from_value(parsed(&json(&Listing::default()))).expect("an object");
-    let pending = pending();
     let mut faults = Vec::new();
-    for (name, theirs) in theirs.iter().filter(|(name, _)| !pending.contains(*name)) {
+    for (name, theirs) in &theirs {
         match ours.get(name) {
             None => faults.push(format!("{name} is missing")),
             Some(ours) if ours != theirs => faults.push(format!("{name}\n  ours   {ours}\n  theirs {theirs}")),
@@ -71,7 +64,6 @@ fn members(answer: &Value) -> BTreeMap<String, Value> {
 
 #[test]
 fn answers_the_recorded_questions() {
-    let pending = pending();
     let mut compared = 0;
     for case in cases("formats.jsonl").into_iter().filter(|c| c["group"] == "functions" && c["method"] == "GET") {
         let param = |wanted: &str| {
@@ -91,10 +83,8 @@ fn answers_the_recorded_questions() {
         };
         match (ours, case["status"].as_u64()) {
             (None, Some(404)) => {}
-            (None, Some(200)) if pending.contains(endpoint.trim_start_matches("/functions/")) => continue,
             (Some(ours), Some(200)) => {
-                let (ours, mut theirs) = (members(&parsed(&ours)), members(&case["body"]));
-                theirs.retain(|path, _| !pending.iter().any(|name| path.rsplit('/').next() == Some(name)));
+                let (ours, theirs) = (members(&parsed(&ours)), members(&case["body"]));
                 let different: Vec<&String> =
                     ours.keys().chain(theirs.keys()).filter(|path| ours.get(*path) != theirs.get(*path)).collect();
                 assert!(different.is_empty(), "{}: {different:?}", case["id"]);
@@ -139,9 +129,7 @@ fn every_example_shows_something() {
     let store = dataset::store();
     let mut faults = Vec::new();
     // `events` needs a store of events.
-    let pending = pending();
-    let waits = |example: &str| pending.iter().any(|name| example.contains(&format!("{name}(")));
-    for function in all().filter(|f| f.name != "events" && !waits(f.example)) {
+    for function in all().filter(|f| f.name != "events") {
         match evaluate(&store, (NOW - 3600, NOW), &[function.example]) {
             Err(e) => faults.push(format!("{}: {e}", function.example)),
             Ok(lists) if lists[0].is_empty() => faults.push(format!("{}: nothing", function.example)),

@@ -157,29 +157,21 @@ class Replay:
         config = servers.UNCACHED + group("data", cls.protocol, [cls.backend.url])
         cls.plumbago = servers.Plumbago(f"golden-{cls.protocol}", config, tempfile.mkdtemp()).start()
         cls.differs = json.loads(read("differs.json"))
-        lines = read("pending.txt").splitlines() if os.path.exists(os.path.join(GOLDEN, "pending.txt")) else []
-        names = [re.escape(line) for line in lines if line and not line.startswith("#")]
-        # As a call, or as the name of a callback.
-        cls.pending = re.compile(rf"(?<!\w)({'|'.join(names) or '(?!)'})[(\"']")
 
     @classmethod
     def tearDownClass(cls):
         cls.plumbago.stop()
         cls.backend.close()
 
-    def waits(self, case):
-        # Tags are edited in an embedded store; `tests/http.rs` replays these over one.
-        return case["group"] == "tags:mutate" or any(name == "target" and self.pending.search(value) for name, value in case["params"])
-
     def replay(self, name):
         connection = http.client.HTTPConnection("127.0.0.1", self.plumbago.port, timeout=30)
         self.addCleanup(connection.close)
-        passed = waiting = on_purpose = 0
+        passed = on_purpose = 0
         wrong, groups = [], collections.Counter()
         for line in read(name).splitlines():
             case = json.loads(line)
-            if self.waits(case):
-                waiting += 1
+            # Tags are edited in an embedded store; `tests/http.rs` replays these over one.
+            if case["group"] == "tags:mutate":
                 continue
             try:
                 why = judged(case, *self.ask(connection, case))
@@ -194,7 +186,7 @@ class Replay:
                 groups[case["group"]] += 1
                 query = urllib.parse.unquote_plus(encoded(case["params"]))
                 wrong.append(f"{case['id']} {case['group']} {case['method']} {case['endpoint']}?{query[:300]}\n    {why}")
-        told = f"{name}: {passed} as recorded, {len(wrong)} not, {on_purpose} differ on purpose, {waiting} wait for functions"
+        told = f"{name}: {passed} as recorded, {len(wrong)} not, {on_purpose} differ on purpose"
         if wrong:
             self.fail("\n".join([told, str(dict(groups)), *wrong[:SHOWN]]))
         self.assertTrue(passed, told)
