@@ -18,124 +18,101 @@ const POSITIONS: Param<i64> = Param::optional("pos").multiple();
 const START: Param<Index> = Param::optional("start").default(Literal::Integer(0));
 const STOP: Param<Index> = Param::optional("stop").default(Literal::Integer(0));
 
+/// What the functions of this file have in common.
+const ALIAS: Function = Function::of(Group::Alias, &[&SERIES]);
+
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "alias",
-        aliases: &[],
-        group: Group::Alias,
         doc: "Gives each series the same new name.",
         example: "alias(servers.web01.cpu.user,\"CPU of web01\")",
         params: &[&SERIES, &NEW_NAME],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let name: std::sync::Arc<str> = call.args.get(&NEW_NAME).into();
             rename(call, |_| Ok(name.clone()))
         }),
+        ..ALIAS
     },
     Function {
         name: "aliasByMetric",
-        aliases: &[],
-        group: Group::Alias,
         doc: "Names each series by the last node of its name. For the result of a function it is the last node of the \
               first argument.",
         example: "aliasByMetric(servers.web01.cpu.*)",
-        params: &[&SERIES],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| rename(call, |s| Ok(nodes_between(&s.name, -1, 0)))),
+        ..ALIAS
     },
     Function {
         name: "aliasByNode",
-        aliases: &[],
-        group: Group::Alias,
         doc: "Names each series by nodes of its name, counted from 0 (negative: from the end), and values of tags, \
               joined by dots. A series that is the result of functions has the nodes of the first path in it.",
         example: "aliasByNode(servers.*.cpu.user,1,-1)",
         params: &[&SERIES, &NODES],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| by_key(call, &NODES)),
+        ..ALIAS
     },
     Function {
         name: "aliasByTags",
-        aliases: &[],
-        group: Group::Alias,
         doc: "Names each series by values of tags, joined by dots. A number stands for a node of the name, as in \
               `aliasByNode`, which this is another name for.",
         example: "aliasByTags(seriesByTag(\"name=disk.used\"),\"server\",\"rack\")",
         params: &[&SERIES, &TAGS],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| by_key(call, &TAGS)),
+        ..ALIAS
     },
     Function {
         name: "aliasQuery",
-        aliases: &[],
-        group: Group::Alias,
         doc: "Names each series by the last value of another. The other is found by replacing what the regular \
               expression `search` matches in the name by `replace`; the result is evaluated as a target. Its last \
               value is put into `newName` at a place like %d, %g or %.2f.",
         example: "aliasQuery(servers.web0[12].cpu.user,\"user$\",\"system\",\"user, with system at %.1f\")",
         params: &[&SERIES, &SEARCH, &REPLACE, &NEW_NAME],
-        needs: None,
         expand: Some(|args, _, series| queries(args, series)),
         eval: Eval::Series(alias_query),
+        ..ALIAS
     },
     Function {
         name: "aliasSub",
-        aliases: &[],
-        group: Group::Alias,
         doc: "Replaces what a regular expression matches in each name. The syntax is Python's: `\\1` or `\\g<1>` in \
               `replace` stands for the first group, `\\g<name>` for a group `(?P<name>…)`.",
         example: "aliasSub(servers.*.cpu.user,\"^servers\\.([a-z]+)(\\d+).*$\",\"\\1 number \\2\")",
         params: &[&SERIES, &SEARCH, &REPLACE],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let substitution = Substitution::new(call.args, &SEARCH, &REPLACE)?;
             rename(call, |s| substitution.apply(&s.name))
         }),
+        ..ALIAS
     },
     Function {
         name: "lower",
-        aliases: &[],
-        group: Group::Alias,
         doc: "Turns names to lower case; with positions, only the characters there (counted from 0, negative: from \
               the end).",
         example: "lower(weird.UPPER.CamelCase)",
         params: &[&SERIES, &POSITIONS],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| change_case(call, str::to_lowercase)),
+        ..ALIAS
     },
     Function {
         name: "upper",
-        aliases: &[],
-        group: Group::Alias,
         doc: "Turns names to upper case; with positions, only the characters there (counted from 0, negative: from \
               the end).",
         example: "upper(servers.web01.cpu.user,0)",
         params: &[&SERIES, &POSITIONS],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| change_case(call, str::to_uppercase)),
+        ..ALIAS
     },
     Function {
         name: "substr",
-        aliases: &[],
         group: Group::Special,
         doc: "Names each series by the nodes of its name from `start` on and before `stop`, counted from 0 (negative: \
               from the end); a `stop` of 0 is the end. Of the result of a function the nodes of the first argument \
               count.",
         example: "substr(servers.*.cpu.user,1,3)",
         params: &[&SERIES, &START, &STOP],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let (Index(start), Index(stop)) = (call.args.get(&START), call.args.get(&STOP));
             rename(call, |s| Ok(nodes_between(&s.name, start, stop)))
         }),
+        ..ALIAS
     },
 ];
 

@@ -281,21 +281,6 @@ fn percentile_of(known: &mut [i64], percent: f64, interpolate: bool) -> f64 {
 mod tests {
     use super::*;
 
-    const NAMES: &[Aggregation] = &[
-        Aggregation::Average,
-        Aggregation::AvgZero,
-        Aggregation::Median,
-        Aggregation::Sum,
-        Aggregation::Min,
-        Aggregation::Max,
-        Aggregation::Diff,
-        Aggregation::Stddev,
-        Aggregation::Count,
-        Aggregation::Range,
-        Aggregation::Multiply,
-        Aggregation::Last,
-    ];
-
     /// Rows of uneven length with gaps and values that round: bit for bit what the plain definition over one column
     /// gives, also across block edges.
     #[test]
@@ -316,7 +301,7 @@ mod tests {
                 values.collect()
             })
             .collect();
-        for function in NAMES {
+        for (_, function) in Aggregation::NAMES {
             for xff in [0.0, 0.7, 1.0] {
                 let got = reduce(&rows, *function, xff);
                 assert_eq!(got.len(), 2 * BLOCK + 3);

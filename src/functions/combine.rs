@@ -18,17 +18,7 @@ const PERCENT: Param<f64> = Param::required("n");
 const INTERPOLATE: Param<bool> = Param::optional("interpolate").default(Literal::Boolean(false));
 
 /// What most functions of the group have in common.
-pub(super) const COMBINE: Function = Function {
-    name: "",
-    aliases: &[],
-    group: Group::Combine,
-    doc: "",
-    example: "",
-    params: &[&SERIES_LISTS],
-    needs: None,
-    expand: None,
-    eval: Eval::Selector,
-};
+pub(super) const COMBINE: Function = Function::of(Group::Combine, &[&SERIES_LISTS]);
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {

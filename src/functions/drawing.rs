@@ -13,45 +13,38 @@ const STACK: Param<String> = Param::optional("stack").also("stackName");
 /// The stack of series for which no stack is named.
 const DEFAULT_STACK: &str = "__DEFAULT__";
 
+/// What the functions of this file have in common.
+const DRAWING: Function = Function::of(Group::Graph, &[&SERIES]);
+
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "alpha",
-        aliases: &[],
-        group: Group::Graph,
         doc: "Draws series with this opacity, from 0 to 1.",
         example: "alpha(servers.web01.cpu.user,0.5)",
         params: &[&SERIES, &ALPHA],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let alpha = call.args.get(&ALPHA);
             Ok(styled(call, |style| style.alpha = Some(alpha)))
         }),
+        ..DRAWING
     },
     Function {
         name: "color",
-        aliases: &[],
-        group: Group::Graph,
         doc: "Draws series in this colour: a name such as \"green\", or hexadecimal digits of red, green, blue and \
               perhaps opacity.",
         example: "color(servers.web01.cpu.user,\"6464ffaa\")",
         params: &[&SERIES, &COLOR],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let color = call.args.get(&COLOR);
             Ok(styled(call, |style| style.color = Some(color.clone())))
         }),
+        ..DRAWING
     },
     Function {
         name: "dashed",
-        aliases: &[],
-        group: Group::Graph,
         doc: "Draws series as dashed lines, with dashes of this many pixels.",
         example: "dashed(servers.web01.cpu.user,2.5)",
         params: &[&SERIES, &DASH_LENGTH],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let Length(length) = call.args.get(&DASH_LENGTH);
             let whole = call.args.raw(&DASH_LENGTH).and_then(|v| v.to_integer());
@@ -63,61 +56,48 @@ pub(super) const FUNCTIONS: &[Function] = &[
             });
             Ok(dashed.collect())
         }),
+        ..DRAWING
     },
     Function {
         name: "drawAsInfinite",
-        aliases: &[],
-        group: Group::Graph,
         doc: "Draws a vertical line at each point above 0, for series that tell of events.",
         example: "drawAsInfinite(edge.bool)",
-        params: &[&SERIES],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let series = styled(call, |style| style.draw_as_infinite = true);
             Ok(wrapped(series, "drawAsInfinite"))
         }),
+        ..DRAWING
     },
     Function {
         name: "lineWidth",
-        aliases: &[],
-        group: Group::Graph,
         doc: "Draws series with lines of this many pixels, whatever the graph's own width is.",
         example: "lineWidth(servers.web01.cpu.user,5)",
         params: &[&SERIES, &WIDTH],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let width = call.args.get(&WIDTH);
             Ok(styled(call, |style| style.line_width = Some(width)))
         }),
+        ..DRAWING
     },
     Function {
         name: "secondYAxis",
-        aliases: &[],
-        group: Group::Graph,
         doc: "Draws series by the scale of a second y axis, at the right side.",
         example: "secondYAxis(servers.web01.memory.free)",
-        params: &[&SERIES],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let series = styled(call, |style| style.second_y_axis = true);
             Ok(wrapped(series, "secondYAxis"))
         }),
+        ..DRAWING
     },
     Function {
         name: "stacked",
-        aliases: &[],
-        group: Group::Graph,
         doc: "Puts series on top of each other: each value becomes the sum of it and all series before it in the same \
               stack, point by point, through all targets of the request. `stack` names a stack, so that there can be \
               several; with it the names of the series stay as they are.",
         example: "stacked(servers.web0[12].cpu.user,\"users\")",
         params: &[&SERIES, &STACK],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| Ok(stacked(call))),
+        ..DRAWING
     },
 ];
 

@@ -3,7 +3,9 @@
 use super::names::slice;
 use super::python_regex::{Pattern, Substitution};
 use super::sort::sorted_by;
-use super::{Args, Argument, Call, Eval, EvalError, Function, Group, Kind, Literal, Param, Request, SeriesList, Statistic, Value};
+use super::{
+    Args, Argument, Call, Eval, EvalError, Function, Group, Kind, Literal, Param, Request, SeriesList, Statistic, Value,
+};
 use crate::series::{Aggregation, Series, enough};
 use crate::target::{MAX_BYTES, parse};
 
@@ -23,22 +25,22 @@ const VALUE: Param<f64> = Param::required("value");
 const SEARCH: Param<String> = Param::required("search");
 const REPLACE: Param<String> = Param::required("replace");
 
+/// What the functions of this file have in common.
+const FILTER: Function = Function::of(Group::FilterSeries, &[&SERIES]);
+
 /// A filter by a fixed function and operator.
 macro_rules! threshold {
     ($name:literal, $function:ident, $operator:ident, $doc:literal, $example:literal) => {
         Function {
             name: $name,
-            aliases: &[],
-            group: Group::FilterSeries,
             doc: $doc,
             example: $example,
             params: &[&SERIES, &THRESHOLD_N],
-            needs: None,
-            expand: None,
             eval: Eval::Series(|call| {
                 let threshold = call.args.get(&THRESHOLD_N);
                 Ok(filtered(call, Aggregation::$function, Operator::$operator, threshold))
             }),
+            ..FILTER
         }
     };
 }
@@ -48,17 +50,14 @@ macro_rules! extreme {
     ($name:literal, $function:ident, $reverse:literal, $doc:literal, $example:literal) => {
         Function {
             name: $name,
-            aliases: &[],
-            group: Group::FilterSeries,
             doc: $doc,
             example: $example,
             params: &[&SERIES, &COUNT],
-            needs: None,
-            expand: None,
             eval: Eval::Series(|call| {
                 let Count(n) = call.args.get(&COUNT);
                 Ok(extremes(call, Aggregation::$function, $reverse, n))
             }),
+            ..FILTER
         }
     };
 }
@@ -122,65 +121,50 @@ pub(super) const FUNCTIONS: &[Function] = &[
     ),
     Function {
         name: "averageOutsidePercentile",
-        aliases: &[],
-        group: Group::FilterSeries,
         doc: "Series whose average is not strictly between the percentiles `n` and 100 - `n` of all averages: the \
               unusual ones.",
         example: "averageOutsidePercentile(servers.*.cpu.user,80)",
         params: &[&SERIES, &PERCENT],
-        needs: None,
-        expand: None,
         eval: Eval::Series(average_outside_percentile),
+        ..FILTER
     },
     Function {
         name: "exclude",
-        aliases: &[],
-        group: Group::FilterSeries,
         doc: "Series whose name a regular expression (in Python's syntax) does not match anywhere.",
         example: "exclude(servers.*.cpu.user,\"web0[12]\")",
         params: &[&SERIES, &PATTERN],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| matching(call, false)),
+        ..FILTER
     },
     Function {
         name: "grep",
-        aliases: &[],
-        group: Group::FilterSeries,
         doc: "Series whose name a regular expression (in Python's syntax) matches anywhere.",
         example: "grep(servers.*.cpu.user,\"web0[12]\")",
         params: &[&SERIES, &PATTERN],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| matching(call, true)),
+        ..FILTER
     },
     Function {
         name: "filterSeries",
-        aliases: &[],
-        group: Group::FilterSeries,
         doc: "Series of which the value of an aggregation function over all points compares to `threshold` as \
               `operator` says. Series without a value are kept by <, <= and != only.",
         example: "filterSeries(servers.*.cpu.user,\"max\",\">\",50)",
         params: &[&SERIES, &FUNC, &OPERATOR, &THRESHOLD],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let (Statistic(function), operator) = (call.args.get(&FUNC), call.args.get(&OPERATOR));
             let threshold = call.args.get(&THRESHOLD);
             Ok(filtered(call, function, operator, threshold))
         }),
+        ..FILTER
     },
     Function {
         name: "highest",
-        aliases: &[],
-        group: Group::FilterSeries,
         doc: "The `n` series with the greatest value of an aggregation function over all points, the greatest first. \
               A negative `n` leaves out so many at the end.",
         example: "highest(servers.*.cpu.user,3,\"max\")",
         params: &[&SERIES, &COUNT_OR_ONE, &FUNC_OR_AVERAGE],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| Ok(extremes_by_argument(call, true))),
+        ..FILTER
     },
     extreme!(
         "highestAverage",
@@ -205,15 +189,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
     ),
     Function {
         name: "lowest",
-        aliases: &[],
-        group: Group::FilterSeries,
         doc: "The `n` series with the least value of an aggregation function over all points, the least first. Series \
               without a value count as less than all others. A negative `n` leaves out so many at the end.",
         example: "lowest(servers.*.cpu.user,3,\"max\")",
         params: &[&SERIES, &COUNT_OR_ONE, &FUNC_OR_AVERAGE],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| Ok(extremes_by_argument(call, false))),
+        ..FILTER
     },
     extreme!(
         "lowestAverage",
@@ -231,44 +212,34 @@ pub(super) const FUNCTIONS: &[Function] = &[
     ),
     Function {
         name: "limit",
-        aliases: &[],
-        group: Group::FilterSeries,
         doc: "The first `n` series; a negative `n` leaves out so many at the end.",
         example: "limit(servers.*.cpu.user,3)",
         params: &[&SERIES, &NUMBER],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let n = call.args.get(&NUMBER);
             Ok(first(call.series(&SERIES), n))
         }),
+        ..FILTER
     },
     Function {
         name: "mostDeviant",
-        aliases: &[],
-        group: Group::FilterSeries,
         doc: "The `n` series with the greatest standard deviation, the greatest first; a negative `n` leaves out so \
               many at the end. Series without a value are left out.",
         example: "mostDeviant(servers.*.cpu.user,3)",
         params: &[&SERIES, &NUMBER],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let n = call.args.get(&NUMBER);
             let mut series = call.series(&SERIES);
             series.retain(|s| s.values().iter().any(|v| !v.is_nan()));
             Ok(first(sorted_by(series, |s| variance(s.values()), true), n))
         }),
+        ..FILTER
     },
     Function {
         name: "removeEmptySeries",
-        aliases: &[],
-        group: Group::FilterSeries,
         doc: "Series of which at least a share `xFilesFactor` (0 to 1) of the points is known, and at least one.",
         example: "removeEmptySeries(edge.*,0.5)",
         params: &[&SERIES, &XFF],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             // The request's own factor is not asked here.
             let factor = call.args.find(&XFF).unwrap_or(0.0);
@@ -276,22 +247,21 @@ pub(super) const FUNCTIONS: &[Function] = &[
             series.retain(|s| enough(s.values().iter().filter(|v| !v.is_nan()).count(), s.len(), factor));
             Ok(series)
         }),
+        ..FILTER
     },
     Function {
         name: "useSeriesAbove",
-        aliases: &[],
-        group: Group::FilterSeries,
         doc: "For each series whose greatest value is above `value` another one: its name is found by replacing what \
               the regular expression `search` matches by `replace`, and the result is evaluated as a target. Series \
               with absent points do not count.",
         example: "useSeriesAbove(stats.timers.*.mean,50,\"mean\",\"upper_90\")",
         params: &[&SERIES, &VALUE, &SEARCH, &REPLACE],
-        needs: None,
         expand: Some(above),
         eval: Eval::Series(|call| {
             let series = call.targets().into_iter().flat_map(|(_, series)| series);
             Ok(series.filter(|s| !s.is_empty()).collect())
         }),
+        ..FILTER
     },
 ];
 

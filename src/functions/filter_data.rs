@@ -8,17 +8,7 @@ const SERIES: Param<SeriesList> = Param::required("seriesList");
 const N: Param<f64> = Param::required("n");
 
 /// What the functions of this file have in common.
-const FILTER: Function = Function {
-    name: "",
-    aliases: &[],
-    group: Group::FilterData,
-    doc: "",
-    example: "",
-    params: &[&SERIES, &N],
-    needs: None,
-    expand: None,
-    eval: Eval::Selector,
-};
+const FILTER: Function = Function::of(Group::FilterData, &[&SERIES, &N]);
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {

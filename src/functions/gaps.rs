@@ -10,17 +10,7 @@ const DEFAULT: Param<f64> = Param::optional("default").default(Literal::Integer(
 const REFERENCE: Param<SeriesList> = Param::optional("referenceSeries");
 
 /// What the functions of this file have in common.
-const GAP: Function = Function {
-    name: "",
-    aliases: &[],
-    group: Group::Transform,
-    doc: "",
-    example: "",
-    params: &[&SERIES],
-    needs: None,
-    expand: None,
-    eval: Eval::Selector,
-};
+const GAP: Function = Function::of(Group::Transform, &[&SERIES]);
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {

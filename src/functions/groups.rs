@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::combine::{COMBINE, aggregate, function_of};
 use super::names::{key, slice};
 use super::{
-    AggOrSeriesFunc, Args, Call, Eval, EvalError, Function, Literal, Node, NodeOrTag, Param, SeriesList,
-    SeriesLists, Tag,
+    AggOrSeriesFunc, Args, Call, Eval, EvalError, Function, Literal, Node, NodeOrTag, Param, SeriesList, SeriesLists,
+    Tag,
 };
 use crate::series::{Aggregation, Series, Tags};
 use crate::target::parse;

@@ -18,17 +18,17 @@ const SEASONALITY: Param<Interval> = Param::optional("seasonality")
     .default(Literal::Text("1d"))
     .suggestions(&[Literal::Text("1d"), Literal::Text("7d")]);
 
+/// What the functions of this file have in common.
+const HOLT_WINTERS: Function = Function::of(Group::Calculate, &[&SERIES]);
+
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "holtWintersForecast",
-        aliases: &[],
-        group: Group::Calculate,
         doc: "Predicts each point from those before it by triple exponential smoothing: level, trend and season. The \
               data of bootstrapInterval before the range is read too, so that the prediction is good from the start.",
         example: "holtWintersForecast(business.orders.eu,'7d','1d')",
         params: &[&SERIES, &BOOTSTRAP, &SEASONALITY],
         needs: Some(|args, ask| Ok(Needs::Ranges(vec![bootstrapped(args, ask)]))),
-        expand: None,
         eval: Eval::Series(|call| {
             let setting = Setting::of(call.args);
             let forecast = |series: Series| {
@@ -41,29 +41,25 @@ pub(super) const FUNCTIONS: &[Function] = &[
             };
             Ok(call.series(&SERIES).into_iter().map(forecast).collect())
         }),
+        ..HOLT_WINTERS
     },
     Function {
         name: "holtWintersConfidenceBands",
-        aliases: &[],
-        group: Group::Calculate,
         doc: "Two series for each: the Holt-Winters forecast minus and plus delta times its usual error at that time \
               of the season.",
         example: "holtWintersConfidenceBands(business.orders.eu,3)",
         params: &[&SERIES, &DELTA, &BOOTSTRAP, &SEASONALITY],
         needs: Some(|args, ask| Ok(Needs::Ranges(vec![bootstrapped(args, ask)]))),
-        expand: None,
         eval: Eval::Series(|call| Ok(bands(call, 0).into_iter().flat_map(|b| [b.lower, b.upper]).collect())),
+        ..HOLT_WINTERS
     },
     Function {
         name: "holtWintersAberration",
-        aliases: &[],
-        group: Group::Calculate,
         doc: "How far each point lies outside the Holt-Winters confidence bands: above is positive, below is negative, \
               within or unknown is 0.",
         example: "holtWintersAberration(business.orders.eu,3)",
         params: &[&SERIES, &DELTA, &BOOTSTRAP, &SEASONALITY],
         needs: Some(|args, ask| Ok(Needs::Ranges(vec![ask.range, bootstrapped(args, ask)]))),
-        expand: None,
         eval: Eval::Series(|call| {
             let series = call.series_at(&SERIES, 0);
             let bands: HashMap<_, _> = bands(call, 1).into_iter().map(|b| (b.of.clone(), b)).collect();
@@ -77,16 +73,14 @@ pub(super) const FUNCTIONS: &[Function] = &[
             };
             Ok(series.iter().map(aberration).collect())
         }),
+        ..HOLT_WINTERS
     },
     Function {
         name: "holtWintersConfidenceArea",
-        aliases: &[],
-        group: Group::Calculate,
         doc: "The area between the Holt-Winters confidence bands of each series, to be drawn stacked.",
         example: "holtWintersConfidenceArea(business.orders.eu,3)",
         params: &[&SERIES, &DELTA, &BOOTSTRAP, &SEASONALITY],
         needs: Some(|args, ask| Ok(Needs::Ranges(vec![bootstrapped(args, ask)]))),
-        expand: None,
         eval: Eval::Series(|call| {
             let area = |bands: Bands| {
                 let [mut lower, mut upper] = between(bands.lower, bands.upper);
@@ -100,17 +94,14 @@ pub(super) const FUNCTIONS: &[Function] = &[
             };
             Ok(bands(call, 0).into_iter().flat_map(area).collect())
         }),
+        ..HOLT_WINTERS
     },
     Function {
         name: "areaBetween",
-        aliases: &[],
         group: Group::Graph,
         doc: "Fills the area between exactly two series, the lower one first, when the graph is drawn stacked. `group` \
               makes a list of two.",
         example: "areaBetween(group(edge.zeros,edge.ramp))",
-        params: &[&SERIES],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let mut series = call.series(&SERIES).into_iter();
             match (series.next(), series.next(), series.next()) {
@@ -123,6 +114,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
                 }
             }
         }),
+        ..HOLT_WINTERS
     },
 ];
 
@@ -163,7 +155,11 @@ impl Setting {
         let season = usize::try_from(self.season.div_euclid(step)).unwrap_or(0).max(2);
         let (predictions, deviations) = analyse(series.values(), season);
         let skipped = self.bootstrap.div_euclid(step);
-        Forecast { bootstrap: self.bootstrap, predictions: tail(predictions, skipped), deviations: tail(deviations, skipped) }
+        Forecast {
+            bootstrap: self.bootstrap,
+            predictions: tail(predictions, skipped),
+            deviations: tail(deviations, skipped),
+        }
     }
 }
 
@@ -195,11 +191,8 @@ fn analyse(values: &[f64], season: usize) -> (Vec<f64>, Vec<f64>) {
     const LEVEL: f64 = 0.1;
     const TREND: f64 = 0.0035;
     const SEASON: f64 = 0.1;
-    let (mut seasonals, mut predictions, mut deviations) = (
-        Vec::with_capacity(values.len()),
-        Vec::with_capacity(values.len()),
-        Vec::<f64>::with_capacity(values.len()),
-    );
+    let (mut seasonals, mut predictions, mut deviations) =
+        (Vec::with_capacity(values.len()), Vec::with_capacity(values.len()), Vec::<f64>::with_capacity(values.len()));
     let ago = |history: &[f64], i: usize| i.checked_sub(season).and_then(|j| history.get(j)).copied().unwrap_or(0.0);
     let (mut last_level, mut last_trend, mut next) = (f64::NAN, 0.0, f64::NAN);
     for (i, &actual) in values.iter().enumerate() {

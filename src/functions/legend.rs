@@ -10,32 +10,30 @@ const VALUE_TYPES: Param<String> = Param::optional("valuesTypes").multiple().opt
 const SYSTEM: Param<UnitSystem> = Param::optional("system").options(&[Literal::Text("binary"), Literal::Text("si")]);
 const UNITS: Param<String> = Param::optional("units");
 
+/// What the functions of this file have in common.
+const LEGEND: Function = Function::of(Group::Alias, &[&SERIES]);
+
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "cactiStyle",
-        aliases: &[],
         group: Group::Special,
         doc: "Adds the last, greatest and least value to each name, in columns (in a font of fixed width). `system` \
               \"si\" shortens values by powers of 1000, \"binary\" by powers of 1024; `units` is put after them. \
               Columns are aligned among the series of one call.",
         example: "cactiStyle(servers.web01.memory.*,\"binary\",\"B\")",
         params: &[&SERIES, &SYSTEM, &UNITS],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| Ok(cacti_style(call))),
+        ..LEGEND
     },
     Function {
         name: "legendValue",
-        aliases: &[],
-        group: Group::Alias,
         doc: "Adds values to each name: any of the aggregation functions, such as \"last\", \"avg\", \"max\", over all \
               points. A last argument of \"si\" or \"binary\" shortens them by powers of 1000 or 1024 and puts them in \
               columns.",
         example: "legendValue(servers.*.cpu.user,\"avg\",\"max\",\"si\")",
         params: &[&SERIES, &VALUE_TYPES],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| Ok(legend_value(call))),
+        ..LEGEND
     },
 ];
 

@@ -8,7 +8,10 @@
 //! window. None of them subtracts what leaves the window, so that one huge value does not spoil the windows after it;
 //! and equal windows have equal results to the last bit, so that a derivative of them shows no noise.
 
-use super::{Args, Ask, COMMON_GRID, Call, Eval, EvalError, Function, Group, Literal, Needs, Param, Parameter, SeriesList, Window};
+use super::{
+    Args, Ask, COMMON_GRID, Call, Eval, EvalError, Function, Group, Literal, Needs, Param, Parameter, SeriesList,
+    Window,
+};
 use crate::series::{Aggregation, Series, enough, round_digits};
 
 const SERIES: Param<SeriesList> = Param::required("seriesList");
@@ -45,11 +48,12 @@ const WINDOW_AND_XFF: &[&dyn Parameter] = &[&SERIES, &WINDOW, &XFF];
 /// More points than any useful window has; keeps times and buffers within bounds.
 const MAX_WINDOW: i64 = 1_000_000;
 
+/// What the functions of this file have in common.
+const MOVING: Function = Function { needs: Some(window_range), ..Function::of(Group::Calculate, WINDOW_AND_XFF) };
+
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "movingWindow",
-        aliases: &[],
-        group: Group::Calculate,
         doc: "Applies an aggregation function to the window that ends with each point: the given number of points, or \
               as many as the given time holds. Points of which less than xFilesFactor of the window is known are \
               absent; without that argument the factor of the series counts. Earlier data is read as far as the first \
@@ -63,76 +67,54 @@ pub(super) const FUNCTIONS: &[Function] = &[
             }
             window_range(args, ask)
         }),
-        expand: None,
         eval: Eval::Series(|call| {
             let written = call.args.raw(&FUNC).map(|v| v.python_str()).unwrap_or_default();
             let function = call.args.get(&FUNC);
             Ok(moving(call, &capitalized(&written), function))
         }),
+        ..MOVING
     },
     Function {
         name: "movingAverage",
-        aliases: &[],
-        group: Group::Calculate,
         doc: "The mean of the window that ends with each point: the last so many points, or the last so much time. \
               Earlier data is read as far as the first window needs it.",
         example: "movingAverage(servers.*.cpu.user,'5min')",
-        params: WINDOW_AND_XFF,
-        needs: Some(window_range),
-        expand: None,
         eval: Eval::Series(|call| Ok(moving(call, "Average", Aggregation::Average))),
+        ..MOVING
     },
     Function {
         name: "movingMedian",
-        aliases: &[],
-        group: Group::Calculate,
         doc: "The median of the window that ends with each point: the last so many points, or the last so much time. \
               Unlike the mean it does not follow single outliers.",
         example: "movingMedian(servers.web01.cpu.user,7)",
-        params: WINDOW_AND_XFF,
-        needs: Some(window_range),
-        expand: None,
         eval: Eval::Series(|call| Ok(moving(call, "Median", Aggregation::Median))),
+        ..MOVING
     },
     Function {
         name: "movingMin",
-        aliases: &[],
-        group: Group::Calculate,
         doc: "The least value of the window that ends with each point: the last so many points, or the last so much \
               time.",
         example: "movingMin(servers.web01.cpu.user,'30min')",
-        params: WINDOW_AND_XFF,
-        needs: Some(window_range),
-        expand: None,
         eval: Eval::Series(|call| Ok(moving(call, "Min", Aggregation::Min))),
+        ..MOVING
     },
     Function {
         name: "movingMax",
-        aliases: &[],
-        group: Group::Calculate,
         doc: "The greatest value of the window that ends with each point: the last so many points, or the last so \
               much time.",
         example: "movingMax(servers.web01.cpu.user,'30min')",
-        params: WINDOW_AND_XFF,
-        needs: Some(window_range),
-        expand: None,
         eval: Eval::Series(|call| Ok(moving(call, "Max", Aggregation::Max))),
+        ..MOVING
     },
     Function {
         name: "movingSum",
-        aliases: &[],
-        group: Group::Calculate,
         doc: "The sum of the window that ends with each point: the last so many points, or the last so much time.",
         example: "movingSum(business.orders.*,'1d')",
-        params: WINDOW_AND_XFF,
-        needs: Some(window_range),
-        expand: None,
         eval: Eval::Series(|call| Ok(moving(call, "Sum", Aggregation::Sum))),
+        ..MOVING
     },
     Function {
         name: "exponentialMovingAverage",
-        aliases: &[],
-        group: Group::Calculate,
         doc: "The exponentially weighted moving average: each value moves it by the share 2 / (window + 1), where the \
               window is a number of points or the seconds of an interval. It starts from the mean of the window before \
               the first point; results have 6 decimal digits.",
@@ -142,8 +124,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
             Window::Points(n) if n < 0 => Err(EvalError::argument(&WINDOW, format!("{n} is less than 0 points"))),
             _ => window_range(args, ask),
         }),
-        expand: None,
         eval: Eval::Series(|call| Ok(exponential(call))),
+        ..MOVING
     },
 ];
 
@@ -250,9 +232,9 @@ fn exponential(call: &mut Call<'_>) -> Vec<Series> {
 /// Python's `str.capitalize`.
 fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(chars.flat_map(char::to_lowercase)).collect()
-    })
+    chars
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(chars.flat_map(char::to_lowercase)).collect())
 }
 
 /// The function over every window of `points` values, from the one that ends with value `points` on (counted from 0):
@@ -282,9 +264,7 @@ fn over_windows(values: &[f64], points: i64, function: Aggregation, x_files_fact
             let join = |a: (f64, f64), b: (f64, f64)| (a.0.min(b.0), a.1.max(b.1));
             slide(values, width, (f64::NAN, f64::NAN), |v| (v, v), join, |(least, greatest)| greatest - least)
         }
-        Aggregation::Multiply => {
-            slide(values, width, 1.0, |v| if v.is_nan() { 1.0 } else { v }, |a, b| a * b, |v| v)
-        }
+        Aggregation::Multiply => slide(values, width, 1.0, |v| if v.is_nan() { 1.0 } else { v }, |a, b| a * b, |v| v),
         Aggregation::Diff => {
             let firsts = firsts(values, width);
             firsts.zip(sums(values, width)).map(|(first, sum)| first - (sum - first)).collect()
@@ -525,21 +505,6 @@ mod tests {
 
     use super::*;
 
-    const FUNCTIONS: [Aggregation; 12] = [
-        Aggregation::Average,
-        Aggregation::AvgZero,
-        Aggregation::Median,
-        Aggregation::Sum,
-        Aggregation::Min,
-        Aggregation::Max,
-        Aggregation::Diff,
-        Aggregation::Stddev,
-        Aggregation::Count,
-        Aggregation::Range,
-        Aggregation::Multiply,
-        Aggregation::Last,
-    ];
-
     #[test]
     fn a_spike_does_not_spoil_later_windows() {
         let mut values = vec![0.1; 40];
@@ -583,10 +548,10 @@ mod tests {
         fn windows_are_aggregated(
             values in prop::collection::vec(prop_oneof![3 => -9.0..9.0, 1 => Just(f64::NAN), 1 => Just(2.5)], 0..120),
             points in prop_oneof![1_i64..8, 17_i64..50],
-            which in 0_usize..12,
+            which in 0..Aggregation::NAMES.len(),
             x_files_factor in prop_oneof![Just(0.0), Just(0.5), Just(1.0)],
         ) {
-            let function = FUNCTIONS[which];
+            let (_, function) = Aggregation::NAMES[which];
             let got = over_windows(&values, points, function, x_files_factor);
             let width = points as usize;
             prop_assert_eq!(got.len(), values.len().saturating_sub(width));

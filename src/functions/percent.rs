@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::combine::{COMBINE, aggregate, result};
 use super::columns::{pairs, quotient};
+use super::combine::{COMBINE, aggregate, result};
 use super::groups::grouped;
 use super::lists::paired;
 use super::names::{joined, key, path_expressions, shared};

@@ -10,17 +10,7 @@ const STEPS: Param<i64> = Param::required("steps");
 const INTERVAL_UNIT: Param<Period> = Param::required("intervalUnit");
 
 /// What the functions of this file have in common.
-const RATE: Function = Function {
-    name: "",
-    aliases: &[],
-    group: Group::Transform,
-    doc: "",
-    example: "",
-    params: &[&SERIES],
-    needs: None,
-    expand: None,
-    eval: Eval::Selector,
-};
+const RATE: Function = Function::of(Group::Transform, &[&SERIES]);
 
 /// A length of time whose sign does not matter, in seconds; at least one.
 struct Period(i64);

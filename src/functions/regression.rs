@@ -27,8 +27,7 @@ pub(super) const FUNCTIONS: &[Function] = &[Function {
         let (start, end) = shown(call)?;
         let fitted = lines.iter().zip(&sources).filter_map(|(series, source)| {
             let (slope, offset) = fit(source)?;
-            let values =
-                (0..series.len()).map(|i| offset + series.time(i) as f64 * slope).collect();
+            let values = (0..series.len()).map(|i| offset + series.time(i) as f64 * slope).collect();
             let name = format!("linearRegression({}, {start}, {end})", series.name);
             let tags = series.tags.clone();
             let mut line = Series::with_tags(name, tags, series.start(), series.step(), values).ending(series.end());
@@ -48,11 +47,7 @@ fn source(args: &Args, ask: &Ask<'_>) -> Result<Option<TimeRange>, EvalError> {
 /// Start and end of the source as name and tag show them: what was given, else the range on the server's clock.
 fn shown(call: &Call<'_>) -> Result<(i64, i64), EvalError> {
     let shown = |param, default: i64| {
-        if call.args.has(param) {
-            time(call.request, call.args, param)
-        } else {
-            Ok(call.request.server_clock(default))
-        }
+        if call.args.has(param) { time(call.request, call.args, param) } else { Ok(call.request.server_clock(default)) }
     };
     Ok((shown(&SOURCE_START, call.range.from())?, shown(&SOURCE_END, call.range.until())?))
 }

@@ -8,58 +8,46 @@ const FUNC: Param<Statistic> = Param::optional("func").default(Literal::Text("av
 const NATURAL: Param<bool> = Param::optional("natural").default(Literal::Boolean(false));
 const REVERSE: Param<bool> = Param::optional("reverse").default(Literal::Boolean(false));
 
+/// What the functions of this file have in common.
+const SORT: Function = Function::of(Group::Sorting, &[&SERIES]);
+
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "sortBy",
-        aliases: &[],
-        group: Group::Sorting,
         doc: "Orders series by the value of an aggregation function over all their points, the least first; `reverse` \
               begins with the greatest. Series without a value count as less than all others.",
         example: "sortBy(servers.*.cpu.user,\"max\",true)",
         params: &[&SERIES, &FUNC, &REVERSE],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let (Statistic(function), reverse) = (call.args.get(&FUNC), call.args.get(&REVERSE));
             Ok(sorted_by(call.series(&SERIES), |s| function.apply(s.values()), reverse))
         }),
+        ..SORT
     },
     Function {
         name: "sortByMaxima",
-        aliases: &[],
-        group: Group::Sorting,
         doc: "Orders series by their greatest value, the greatest first.",
         example: "sortByMaxima(servers.*.cpu.user)",
-        params: &[&SERIES],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| Ok(sorted_by(call.series(&SERIES), |s| Aggregation::Max.apply(s.values()), true))),
+        ..SORT
     },
     Function {
         name: "sortByMinima",
-        aliases: &[],
-        group: Group::Sorting,
         doc: "Orders series by their least value, the least first, and leaves out those that are never above 0.",
         example: "sortByMinima(servers.*.cpu.user)",
-        params: &[&SERIES],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let mut series = call.series(&SERIES);
             series.retain(|s| Aggregation::Max.apply(s.values()) > 0.0);
             Ok(sorted_by(series, |s| Aggregation::Min.apply(s.values()), false))
         }),
+        ..SORT
     },
     Function {
         name: "sortByName",
-        aliases: &[],
-        group: Group::Sorting,
         doc: "Orders series by name, character by character; `natural` compares digits as numbers (host2 before \
               host10), `reverse` begins with the last.",
         example: "sortByName(weird.host*.val,true)",
         params: &[&SERIES, &NATURAL, &REVERSE],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let mut series = call.series(&SERIES);
             let reverse = call.args.get(&REVERSE);
@@ -71,17 +59,14 @@ pub(super) const FUNCTIONS: &[Function] = &[
             series.sort_by(|a, b| if reverse { b.name.cmp(&a.name) } else { a.name.cmp(&b.name) });
             Ok(series)
         }),
+        ..SORT
     },
     Function {
         name: "sortByTotal",
-        aliases: &[],
-        group: Group::Sorting,
         doc: "Orders series by the sum of their values, the greatest first.",
         example: "sortByTotal(servers.*.cpu.user)",
-        params: &[&SERIES],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| Ok(sorted_by(call.series(&SERIES), |s| Aggregation::Sum.apply(s.values()), true))),
+        ..SORT
     },
 ];
 

@@ -26,27 +26,24 @@ const NAME_AND_STEP: &[&dyn Parameter] = &[&NAME, &STEP];
 /// The most points of a series that is made here.
 const MAX_POINTS: i64 = 1_000_000;
 
+/// What the functions of this file have in common.
+const SOURCE: Function = Function::of(Group::Special, &[]);
+
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "constantLine",
-        aliases: &[],
-        group: Group::Special,
         doc: "A horizontal line at a value, over the whole range.",
         example: "constantLine(123.456)",
         params: &[&VALUE],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| Ok(vec![constant(call)?])),
+        ..SOURCE
     },
     Function {
         name: "threshold",
-        aliases: &[],
         group: Group::Graph,
         doc: "A horizontal line at a value, with a label and a color.",
         example: "threshold(90,'too hot','red')",
         params: &[&VALUE, &LABEL, &COLOR],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let mut line = constant(call)?;
             if let Some(label) = call.args.find(&LABEL).filter(|l| !l.is_empty()) {
@@ -54,17 +51,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
             }
             Ok(vec![colored(line, call)])
         }),
+        ..SOURCE
     },
     Function {
         name: "verticalLine",
-        aliases: &[],
         group: Group::Graph,
         doc: "A vertical line at a time, which must lie in the asked range, with a label and a color. The time is read \
               in the request's zone.",
         example: "verticalLine('-30min','deploy','blue')",
         params: &[&TIME, &LABEL, &COLOR],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let Date(text) = call.args.get(&TIME);
             let request = call.request;
@@ -81,17 +76,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
             line.style_mut().draw_as_infinite = true;
             Ok(vec![colored(line, call)])
         }),
+        ..SOURCE
     },
     Function {
         name: "identity",
-        aliases: &[],
         group: Group::Calculate,
         doc: "A series in which each value is its own time, a point a minute: for comparing with series that hold \
               times.",
         example: "identity('The time')",
         params: &[&NAME],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let (name, from, until) = (call.args.get(&NAME), call.range.from(), call.range.until());
             let step = Step::new(60).unwrap_or(Step::SECOND);
@@ -100,6 +93,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
             series.path_expression = format!("identity(\"{name}\")").into();
             Ok(vec![series])
         }),
+        ..SOURCE
     },
     Function {
         name: "timeFunction",
@@ -108,14 +102,13 @@ pub(super) const FUNCTIONS: &[Function] = &[
         doc: "A series in which each value is its own time, a point every `step` seconds.",
         example: "timeFunction('The time',300)",
         params: NAME_AND_STEP,
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let (name, step) = (call.args.get(&NAME), step(call)?);
             let [from, until] = [call.range.from(), call.range.until()].map(|t| call.request.server_clock(t));
             let values = (0..points(call, step)?).map(|i| (from + i * step.seconds()) as f64).collect();
             Ok(vec![made(call, &name, from, step, values, until)])
         }),
+        ..SOURCE
     },
     Function {
         name: "sinFunction",
@@ -124,8 +117,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
         doc: "The sine of the time in seconds, times an amplitude, a point every `step` seconds.",
         example: "sinFunction('The sine',2)",
         params: &[&NAME, &AMPLITUDE, &STEP],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let (name, Amount(amplitude), step) = (call.args.get(&NAME), call.args.get(&AMPLITUDE), step(call)?);
             let first = call.request.server_clock(call.range.from());
@@ -133,17 +124,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
             let values = (0..points(call, step)?).map(value).collect();
             Ok(vec![made(call, &name, call.range.from(), step, values, call.range.until())])
         }),
+        ..SOURCE
     },
     Function {
         name: "randomWalkFunction",
         aliases: &["randomWalk"],
-        group: Group::Special,
         doc: "A random walk that starts at 0 and changes by at most a half from point to point: something to look at \
               where there is no data yet. Within one request, walks of one name are the same.",
         example: "randomWalkFunction('The walk')",
         params: NAME_AND_STEP,
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let (name, step) = (call.args.get(&NAME), step(call)?);
             let mut random = SmallRng::seed_from_u64(call.request.seed ^ fingerprint(&name));
@@ -155,31 +144,26 @@ pub(super) const FUNCTIONS: &[Function] = &[
             }
             Ok(vec![made(call, &name, call.range.from(), step, values, call.range.until())])
         }),
+        ..SOURCE
     },
     Function {
         name: "seriesByTag",
-        aliases: &[],
-        group: Group::Special,
         doc: "The series whose tags match all expressions: 'tag=value', 'tag!=value', 'tag=~regex' or 'tag!=~regex'. \
               A regular expression is anchored at the start; a tag that is not there counts as empty, and at least \
               one expression must not match the empty value.",
         example: "seriesByTag('name=disk.used','server=~web.*')",
         params: &[&TAG_EXPRESSIONS],
-        needs: None,
-        expand: None,
         eval: Eval::Selector,
+        ..SOURCE
     },
     Function {
         name: "events",
-        aliases: &[],
-        group: Group::Special,
         doc: "The number of events in each second that have all the given tags; \"*\" is for all events. To be drawn \
               with drawAsInfinite.",
         example: "events('deploy')",
         params: &[&TAGS],
-        needs: None,
-        expand: None,
         eval: Eval::Selector,
+        ..SOURCE
     },
 ];
 

@@ -17,17 +17,7 @@ const CONSOLIDATION: Param<String> = Param::required("consolidationFunc").option
 const X_FILES_FACTOR: Param<Option<f64>> = Param::required("xFilesFactor");
 
 /// What the functions of this file have in common.
-const SPECIAL: Function = Function {
-    name: "",
-    aliases: &[],
-    group: Group::Special,
-    doc: "",
-    example: "",
-    params: &[&SERIES],
-    needs: None,
-    expand: None,
-    eval: Eval::Selector,
-};
+const SPECIAL: Function = Function::of(Group::Special, &[&SERIES]);
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {
@@ -70,9 +60,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         name: "cumulative",
         doc: "Short for consolidateBy(seriesList,\"sum\").",
         example: "cumulative(stats.counters.http.*.count)",
-        eval: Eval::Series(|call| {
-            Ok(call.series(&SERIES).into_iter().map(|s| consolidated_by(s, "sum")).collect())
-        }),
+        eval: Eval::Series(|call| Ok(call.series(&SERIES).into_iter().map(|s| consolidated_by(s, "sum")).collect())),
         ..SPECIAL
     },
     Function {

@@ -2,7 +2,7 @@
 
 use super::columns::percentile_of_row;
 use super::sources::constant_line;
-use super::{Call, Eval, EvalError, Function, Group, Literal, Param, Statistic, SeriesList};
+use super::{Call, Eval, EvalError, Function, Group, Literal, Param, SeriesList, Statistic};
 use crate::series::{Aggregation, Series, float_repr, format_g};
 
 const SERIES: Param<SeriesList> = Param::required("seriesList");
@@ -13,17 +13,7 @@ const POINTS: Param<i64> = Param::required("points");
 const TOLERANCE: Param<f64> = Param::optional("windowTolerance").default(Literal::Float(0.1));
 
 /// What the functions of this file have in common.
-const STATISTIC: Function = Function {
-    name: "",
-    aliases: &[],
-    group: Group::Calculate,
-    doc: "",
-    example: "",
-    params: &[&SERIES],
-    needs: None,
-    expand: None,
-    eval: Eval::Selector,
-};
+const STATISTIC: Function = Function::of(Group::Calculate, &[&SERIES]);
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {

@@ -7,18 +7,15 @@
 use std::sync::Arc;
 
 use super::{
-    Argument, Args, Ask, COMMON_GRID, Call, Eval, EvalError, Function, Group, Interval, Kind, Literal, Needs, Param,
-    Parameter, Statistic, SeriesList, Value, common_grid,
+    Args, Argument, Ask, COMMON_GRID, Call, Eval, EvalError, Function, Group, Interval, Kind, Literal, Needs, Param,
+    Parameter, SeriesList, Statistic, Value, common_grid,
 };
 use crate::clock::{Unit, unit_of};
 use crate::series::{Aggregation, Series, Step, TimeRange};
 
 const SERIES: Param<SeriesList> = Param::required("seriesList");
-const INTERVAL: Param<Bucket> = Param::required("intervalString").suggestions(&[
-    Literal::Text("10min"),
-    Literal::Text("1h"),
-    Literal::Text("1d"),
-]);
+const INTERVAL: Param<Bucket> =
+    Param::required("intervalString").suggestions(&[Literal::Text("10min"), Literal::Text("1h"), Literal::Text("1d")]);
 const FUNC: Param<Statistic> = Param::optional("func").default(Literal::Text("sum"));
 const ALIGN_TO_FROM: Param<bool> = Param::optional("alignToFrom").default(Literal::Boolean(false));
 const ALIGN_TO: Param<AlignTo> = Param::optional("alignTo").options(&[
@@ -38,11 +35,12 @@ const ALIGN_TO_INTERVAL: Param<bool> = Param::optional("alignToInterval").defaul
 /// The most points of one result: an interval of a second over years must not take all memory.
 const MAX_POINTS: i64 = 1_000_000;
 
+/// What the functions of this file have in common.
+const SUMMARY: Function = Function::of(Group::Transform, &[&SERIES]);
+
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "hitcount",
-        aliases: &[],
-        group: Group::Transform,
         doc: "Takes the values as rates per second and counts the hits in each interval: value times seconds, shared \
               out where a point lies in two intervals. The intervals are laid so that the last one ends at the end of \
               the range; with `alignToInterval` so that the first begins at a whole minute, hour or day (of the \
@@ -58,7 +56,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
             }
             .ok_or_else(|| EvalError::argument(&ALIGN_TO_INTERVAL, "the range cannot be aligned"))
         }),
-        expand: None,
         eval: Eval::Series(|call| {
             let Bucket { step, text } = call.args.get(&INTERVAL);
             let aligned = call.args.get(&ALIGN_TO_INTERVAL);
@@ -75,11 +72,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
             };
             call.series(&SERIES).into_iter().map(counted).collect()
         }),
+        ..SUMMARY
     },
     Function {
         name: "smartSummarize",
-        aliases: &[],
-        group: Group::Transform,
         doc: "Joins the points of each interval by an aggregation function. The intervals are counted from the start of \
               the range; with `alignTo` from the start of the minute, hour, day, week, month or year (of the request's \
               time zone) in which the range begins, for which earlier points are fetched. `weeks3` has weeks begin on \
@@ -93,7 +89,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
             };
             needs.ok_or_else(|| EvalError::argument(&ALIGN_TO, "the range cannot be aligned to this"))
         }),
-        expand: None,
         eval: Eval::Series(|call| {
             let (interval, function, shown) = interval_and_function(call);
             let joined = |s: Series| {
@@ -105,19 +100,16 @@ pub(super) const FUNCTIONS: &[Function] = &[
             };
             call.series(&SERIES).into_iter().map(joined).collect()
         }),
+        ..SUMMARY
     },
     Function {
         name: "summarize",
-        aliases: &[],
-        group: Group::Transform,
         doc: "Joins the points of each interval by an aggregation function (sum when none is named). The intervals \
               begin at multiples of the interval since 1970 in UTC, so that they stay the same while time goes on; \
               with `alignToFrom` they are counted from the start of the range. The first and the last may hold less \
               points than the others.",
         example: "summarize(business.orders.eu,\"1h\",\"avg\")",
         params: &[&SERIES, &INTERVAL, &FUNC, &ALIGN_TO_FROM],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
             let (interval, function, shown) = interval_and_function(call);
             let from_start = call.args.get(&ALIGN_TO_FROM);
@@ -138,6 +130,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
             };
             call.series(&SERIES).into_iter().map(joined).collect()
         }),
+        ..SUMMARY
     },
 ];
 

@@ -4,7 +4,9 @@
 //! asked range, and only the shifted ranges are read; the unshifted series is read too where it does not (a shift by an
 //! hour of intervals of a day).
 
-use super::{Args, Ask, Call, Date, Eval, EvalError, Function, Group, Interval, Literal, Needs, Param, Request, SeriesList};
+use super::{
+    Args, Ask, Call, Date, Eval, EvalError, Function, Group, Interval, Literal, Needs, Param, Request, SeriesList,
+};
 use crate::clock::parse_time;
 use crate::series::{Series, TimeRange};
 
@@ -22,8 +24,7 @@ const SHIFTS: &[Literal] = &[
 const SHIFT: Param<Interval> = Param::required("timeShift").suggestions(SHIFTS);
 const RESET_END: Param<bool> = Param::optional("resetEnd").default(Literal::Boolean(true));
 const ALIGN_DST: Param<bool> = Param::optional("alignDst").default(Literal::Boolean(false)).also("alignDST");
-const UNIT: Param<Interval> =
-    Param::optional("timeShiftUnit").default(Literal::Text("1d")).suggestions(SHIFTS);
+const UNIT: Param<Interval> = Param::optional("timeShiftUnit").default(Literal::Text("1d")).suggestions(SHIFTS);
 const FIRST: Param<i64> = Param::optional("timeShiftStart").default(Literal::Integer(0));
 const LAST: Param<i64> = Param::optional("timeShiftEnd").default(Literal::Integer(7));
 const SLICE_START: Param<Date> = Param::required("startSliceAt");
@@ -35,11 +36,12 @@ const MAX_SHIFTS: i64 = 1_000;
 /// The longest shift, in seconds: that of the longest interval.
 const MAX_SECONDS: i64 = 999_999_999 * 86_400;
 
+/// What the functions of this file have in common.
+const SHIFTED: Function = Function::of(Group::Transform, &[&SERIES]);
+
 pub(super) const FUNCTIONS: &[Function] = &[
     Function {
         name: "timeShift",
-        aliases: &[],
-        group: Group::Transform,
         doc: "Shows the series as they were at another time, placed at the asked range: an interval without a sign, or \
               with a minus, goes back, one with a plus forward. With alignDst the shift is an hour more or less where \
               the clocks of the server's zone changed in between, so that equal times of day are compared. With \
@@ -53,7 +55,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
             let shifted = shifted.shifted(dst);
             Ok(Needs::Ranges(if keeps_place(ask, shifted) { vec![shifted] } else { vec![ask.range, shifted] }))
         }),
-        expand: None,
         eval: Eval::Series(|call| {
             let shift = Shift::of(call.args, &SHIFT)?;
             let mut lists: Vec<_> = (0..call.ranges().len()).map(|i| call.series_at(&SERIES, i)).collect();
@@ -67,18 +68,16 @@ pub(super) const FUNCTIONS: &[Function] = &[
             };
             Ok(series.into_iter().map(placed).collect())
         }),
+        ..SHIFTED
     },
     Function {
         name: "timeStack",
-        aliases: &[],
-        group: Group::Transform,
         doc: "Shows the series at several earlier times beside each other, all placed at the asked range: shifted by \
               timeShiftUnit times each number from timeShiftStart up to but without timeShiftEnd. Averaging them \
               gives a usual day.",
         example: "timeStack(business.orders.eu,'1d',0,3)",
         params: &[&SERIES, &UNIT, &FIRST, &LAST],
         needs: Some(|args, ask| Ok(Needs::Ranges(stack(args, ask)?))),
-        expand: None,
         eval: Eval::Series(|call| {
             let shift = Shift::of(call.args, &UNIT)?;
             let mut lists: Vec<_> = (0..call.ranges().len()).map(|i| call.series_at(&SERIES, i)).collect();
@@ -97,19 +96,17 @@ pub(super) const FUNCTIONS: &[Function] = &[
             };
             Ok((first..).zip(lists).flat_map(placed).collect())
         }),
+        ..SHIFTED
     },
     Function {
         name: "timeSlice",
-        aliases: &[],
-        group: Group::Transform,
         doc: "Keeps the points between two times, both included, and makes all others absent. The times are read in \
               the server's zone.",
         example: "timeSlice(servers.web01.cpu.user,'-45min','-15min')",
         params: &[&SERIES, &SLICE_START, &SLICE_END],
-        needs: None,
-        expand: None,
         eval: Eval::Series(|call| {
-            let (start, end) = (time(call.request, call.args, &SLICE_START)?, time(call.request, call.args, &SLICE_END)?);
+            let (start, end) =
+                (time(call.request, call.args, &SLICE_START)?, time(call.request, call.args, &SLICE_END)?);
             // As graphite-web has it: times are counted from the start of the range, not from that of the series, and
             // that start is the clock of the request's zone read in the server's.
             let first = call.request.server_clock(call.range.from());
@@ -126,6 +123,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
             };
             Ok(call.series(&SERIES).into_iter().map(sliced).collect())
         }),
+        ..SHIFTED
     },
 ];
 
@@ -163,9 +161,8 @@ fn stack(args: &Args, ask: &Ask<'_>) -> Result<Vec<TimeRange>, EvalError> {
     }
     let shifted = |number: i64| {
         let seconds = shift.seconds.checked_mul(number).filter(|s| s.abs() <= MAX_SECONDS);
-        let seconds = seconds.ok_or_else(|| {
-            EvalError::argument(&UNIT, format!("{number} times \"{}\" is out of range", shift.text))
-        })?;
+        let seconds = seconds
+            .ok_or_else(|| EvalError::argument(&UNIT, format!("{number} times \"{}\" is out of range", shift.text)))?;
         Ok(ask.range.shifted(seconds))
     };
     let mut ranges: Vec<TimeRange> = (first..last).map(shifted).collect::<Result<_, _>>()?;

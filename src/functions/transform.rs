@@ -13,17 +13,7 @@ const BASE: Param<Base> = Param::optional("base").default(super::Literal::Intege
 const PRECISION: Param<i64> = Param::optional("precision").default(super::Literal::Integer(0));
 
 /// What the functions of this file have in common.
-const TRANSFORM: Function = Function {
-    name: "",
-    aliases: &[],
-    group: Group::Transform,
-    doc: "",
-    example: "",
-    params: &[&SERIES],
-    needs: None,
-    expand: None,
-    eval: Eval::Selector,
-};
+const TRANSFORM: Function = Function::of(Group::Transform, &[&SERIES]);
 
 /// The base of a logarithm: a positive number that is not 1.
 struct Base(f64);
@@ -170,8 +160,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         params: &[&SERIES, &PRECISION],
         eval: Eval::Series(|call| {
             let digits = call.args.get(&PRECISION);
-            let shown =
-                if call.args.has(&PRECISION) { format!(",{}", format_g(digits as f64)) } else { String::new() };
+            let shown = if call.args.has(&PRECISION) { format!(",{}", format_g(digits as f64)) } else { String::new() };
             Ok(each(call, |s| {
                 let name = format!("round({}{shown})", s.name);
                 s.map(|v| round_digits(v, digits)).tagged("round", digits.to_string()).renamed(name)
