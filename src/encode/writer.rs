@@ -231,18 +231,43 @@ pub(super) fn write_repr(out: &mut Vec<u8>, value: f64) {
     with_repr(value, |text| out.extend_from_slice(text.as_bytes()));
 }
 
-/// Gives the text, sometimes in two parts, to `put`.
+/// Gives the text, sometimes in several parts, to `put`.
 fn with_repr(value: f64, mut put: impl FnMut(&str)) {
     let whole = value as i64;
     if whole as f64 == value && value.abs() < WHOLE && (whole != 0 || value.is_sign_positive()) {
         put(itoa::Buffer::new().format(whole));
         put(".0");
+    } else if let Some(number) = ten_thousandths(value) {
+        if value < 0.0 {
+            put("-");
+        }
+        put(itoa::Buffer::new().format(number / 10_000));
+        let mut fraction = number % 10_000;
+        let mut digits = *b".0000";
+        for digit in digits[1..].iter_mut().rev() {
+            *digit += (fraction % 10) as u8;
+            fraction /= 10;
+        }
+        let text = str::from_utf8(&digits).expect("digits are ASCII");
+        put(text.trim_end_matches('0'));
     } else if (1e-4..WHOLE).contains(&value.abs()) {
         // Where no exponent is needed, the shortest text is the same as Python's.
         put(zmij::Buffer::new().format_finite(value));
     } else {
         put(&float_repr(value));
     }
+}
+
+/// A value that has four places after the point at most, as most that people store: how many ten-thousandths it is, without
+/// its sign.
+fn ten_thousandths(value: f64) -> Option<u64> {
+    let value = value.abs();
+    // Texts of up to 15 digits are all different floats, so the one that means this value is the shortest that does.
+    if !(1e-4..1e11).contains(&value) {
+        return None;
+    }
+    let number = (value * 1e4 + 0.5) as u64;
+    (number as f64 / 1e4 == value).then_some(number)
 }
 
 /// What comes after the values of points: the time, the end of the point and the beginning of the next. The series of an
@@ -328,6 +353,37 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn repr(value: f64) -> String {
+        let mut out = Vec::new();
+        write_repr(&mut out, value);
+        String::from_utf8(out).expect("ASCII")
+    }
+
+    #[test]
+    fn decimals_of_few_places_are_written_as_they_are_meant() {
+        for (value, text) in [
+            (0.5, "0.5"),
+            (-0.25, "-0.25"),
+            (99.9, "99.9"),
+            (0.0001, "0.0001"),
+            (-1234.0071, "-1234.0071"),
+            (12_345_678_901.25, "12345678901.25"),
+            (99_999_999_999.75, "99999999999.75"),
+            (123_456_789_012.25, "123456789012.25"),
+            (0.1 + 0.2, "0.30000000000000004"),
+            (0.00005, "5e-05"),
+            (0.12345, "0.12345"),
+            (1.0 / 3.0, "0.3333333333333333"),
+            (-0.0, "-0.0"),
+        ] {
+            assert_eq!(repr(value), text);
+        }
+        for number in (1..3_000_000_u32).step_by(17).filter(|n| n % 10_000 != 0) {
+            let text = format!("{}.{:04}", number / 10_000, number % 10_000);
+            assert_eq!(repr(f64::from(number) / 1e4), text.trim_end_matches('0'));
+        }
+    }
 
     fn text(value: &Value, pretty: bool, escape: Escape) -> String {
         String::from_utf8(document(value, pretty, escape)).expect("UTF-8")
