@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::backend::{BackendError, Scope};
 use crate::evaluate::{Advance, Rounds, RoundsError};
-use crate::fetch::{Federation, FetchError, LimitExceeded, Limits, Lookup, RequestMap};
+use crate::fetch::{Federation, FetchError, LimitExceeded, Limits, Lookup, RequestMap, listed};
 use crate::functions::Request;
 use crate::plan::StepMemory;
 use crate::series::{Selector, Series};
@@ -71,7 +71,7 @@ pub enum RenderError {
     #[error("{0}")]
     Backends(Arc<FetchError>),
     /// Backends failed, and partial answers are not wanted.
-    #[error("{} backends failed: {}", .0.len(), .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("{} backends failed: {}", .0.len(), listed(.0))]
     Partial(Vec<BackendError>),
     /// Time ran out.
     #[error("the request ran out of time while {stage}")]

@@ -154,8 +154,15 @@ impl FetchError {
     }
 }
 
-fn listed(failures: &[BackendError]) -> String {
-    failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+/// What failed, on one line that can be read: of many, only the first.
+#[must_use]
+pub fn listed(failures: &[BackendError]) -> String {
+    const SHOWN: usize = 8;
+    let mut said: Vec<String> = failures.iter().take(SHOWN).map(ToString::to_string).collect();
+    if failures.len() > SHOWN {
+        said.push(format!("and {} more", failures.len() - SHOWN));
+    }
+    said.join("; ")
 }
 
 /// Each failure once, sorted by backend.

@@ -9,7 +9,7 @@ use super::render::{PARTIAL, context, partial};
 use super::{App, Params, Problem};
 use crate::backend::{BackendError, Scope};
 use crate::encode::{self, Callback, DataFormat, Escape};
-use crate::fetch::Answers;
+use crate::fetch::{Answers, listed};
 
 /// A resource that one handler serves at these paths, with and without a slash at the end; for other methods 405.
 #[expect(clippy::needless_pass_by_value, reason = "a handler is a function")]
@@ -132,8 +132,7 @@ pub(super) fn marked(mut response: HttpResponse, failures: &[BackendError]) -> H
 pub(super) fn accepted<T>(answers: Answers<T>, app: &App) -> Result<(T, Vec<BackendError>), Problem> {
     let Answers { value, failures } = answers;
     if app.config().strict && !failures.is_empty() {
-        let said: Vec<String> = failures.iter().map(ToString::to_string).collect();
-        let text = format!("{} backends failed: {}", failures.len(), said.join("; "));
+        let text = format!("{} backends failed: {}", failures.len(), listed(&failures));
         return Err(Problem::new(StatusCode::BAD_GATEWAY, text));
     }
     Ok((value, failures))

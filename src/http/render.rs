@@ -17,6 +17,7 @@ use crate::cache::{CachedResponse, ResponseKey};
 use crate::clock::{Now, TimeBounds, TimeZone};
 use crate::encode::compression::compressed;
 use crate::encode::{self, Callback, DataFormat, DataOptions, Format, ImageFormat, JsonOptions};
+use crate::fetch::listed;
 use crate::functions::Request;
 use crate::render::{RenderRequest, Rendered};
 
@@ -97,8 +98,7 @@ fn answer(response: &CachedResponse, cache_for: Duration, failures: &[BackendErr
 
 /// The text of [`PARTIAL`]: printable ASCII, bounded.
 pub(super) fn partial(failures: &[BackendError]) -> HeaderValue {
-    let said: Vec<String> = failures.iter().map(ToString::to_string).collect();
-    let text = format!("{} failed: {}", failures.len(), said.join("; "));
+    let text = format!("{} failed: {}", failures.len(), listed(failures));
     let clean: String =
         text.chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).take(1000).collect();
     HeaderValue::from_str(&clean).unwrap_or(HeaderValue::from_static("backends failed"))
