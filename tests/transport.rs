@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use plumbago::backend::protocol::{Bulk, by_name};
-use plumbago::backend::transport::{HttpBackend, HttpSettings, SettingsError};
+use plumbago::backend::transport::{HttpBackend, HttpSettings, SettingsError, shown};
 use plumbago::backend::{
     Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Scope, TagLimits, msgpack,
 };
 use plumbago::series::{PathExpression, Selector, Series, Step, TimeRange};
-use support::backend_server::{Reply, Server, msgpack_of, next_request};
+use support::backend_server::{Reply, Request, Server, msgpack_of, next_request};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore};
@@ -90,6 +90,33 @@ async fn one_request_for_each_range_at_the_same_time() {
     assert!(backend.fetch(&[], &scope()).await.is_empty());
 }
 
+/// Graphite reads `-60` as an offset without its unit, and refuses it.
+#[tokio::test]
+async fn times_before_1970_are_not_sent() {
+    for protocol in ["graphite-pickle", "carbonapi_v2_pb"] {
+        let server = Server::saying(Reply::Full(200, vec![], vec![])).await;
+        let protocol = by_name(protocol, Bulk::default()).expect("known");
+        let backend = HttpBackend::new(settings(&server), protocol).expect("a backend");
+        let selectors = [selector("a", -120, -60), selector("b", -60, 100), selector("c", -1, 0)];
+        let answers = backend.fetch(&selectors, &scope()).await;
+        assert!(answers.iter().all(|answer| names(answer).is_empty()));
+        let asked: Vec<(String, String)> = server.seen().iter().flat_map(Request::parameters).collect();
+        let of = |name: &str| asked.iter().filter(|(k, _)| k == name).map(|(_, v)| v.clone()).collect::<Vec<_>>();
+        assert_eq!((of("target"), of("from"), of("until")), (vec!["b".into()], vec!["0".into()], vec!["100".into()]));
+        let query = FindQuery { pattern: "*".into(), range: TimeRange::new(-60, 100), leaves_only: false };
+        assert_eq!(backend.find(&query, &scope()).await, Ok(vec![]));
+        assert!(server.seen()[1].parameters().iter().all(|(k, v)| k != "from" || v == "0"));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_belongs_to_its_selector_when_others_are_not_sent() {
+    let server = Server::saying(one("a.b")).await;
+    let selectors = [selector("a.*", -120, -60), selector("a.*", -60, 100)];
+    let answers = to(&server).fetch(&selectors, &scope()).await;
+    assert_eq!(answers.iter().map(names).collect::<Vec<_>>(), [vec![], vec!["a.b"]]);
+}
+
 #[tokio::test]
 async fn one_range_can_fail_alone() {
     let server = Server::start(|request| async move {
@@ -151,21 +178,67 @@ fn urls_of_other_kinds_are_refused() {
     }
 }
 
+#[tokio::test]
+async fn a_password_is_sent_and_not_shown() {
+    for (url, expected) in [
+        ("http://u:p@h:1/x", "http://h:1/x"),
+        ("http://u:p/@h:1/x@y", "http://u:p/@h:1/x@y"),
+        ("https://u@h/@", "https://h/@"),
+        ("http://h:1", "http://h:1"),
+        ("h", "h"),
+    ] {
+        assert_eq!(shown(url), expected);
+    }
+    let server = Server::saying(one("a.b")).await;
+    let url = server.url().replace("://", "://ada:secret@");
+    assert_eq!(names(&fetch(&backend(HttpSettings { url, ..settings(&server) })).await), ["a.b"]);
+    // base64 of `ada:secret`
+    assert_eq!(server.seen()[0].header("authorization"), ["Basic YWRhOnNlY3JldA=="]);
+}
+
 // What comes back.
 
 #[tokio::test]
-async fn not_found_is_an_empty_answer() {
+async fn not_found_is_an_empty_answer_of_those_that_say_it_so() {
     for reply in [Reply::Full(404, vec![], b"Not Found".to_vec()), Reply::Full(200, vec![], vec![])] {
-        let server = Server::saying(reply).await;
-        let backend = to(&server);
-        assert_eq!(names(&fetch(&backend).await), [""; 0]);
-        let query = FindQuery { pattern: "*".into(), range: None, leaves_only: false };
-        assert_eq!(backend.find(&query, &scope()).await, Ok(vec![]));
-        assert_eq!(backend.index(&scope()).await, Ok(vec![]));
-        let tags = backend.tags().expect("tags");
-        assert_eq!(tags.list(&TagLimits::default(), &scope()).await, Ok(vec![]));
-        assert_eq!(tags.values("dc", &TagLimits::default(), &scope()).await, Ok(None));
-        assert_eq!(backend.stats().failures, 0);
+        for name in ["graphite-pickle", "carbonapi_v2_pb", "carbonapi_v3_pb", "graphite", "graphite-0.9"] {
+            let server = Server::saying(reply.clone()).await;
+            let protocol = by_name(name, Bulk::default()).expect("known");
+            let backend = HttpBackend::new(settings(&server), protocol).expect("a backend");
+            let query = FindQuery { pattern: "*".into(), range: None, leaves_only: false };
+            let (answer, found, index) =
+                (fetch(&backend).await, backend.find(&query, &scope()).await, backend.index(&scope()).await);
+            if matches!(name, "graphite" | "graphite-0.9") {
+                assert!(answer.is_err() && found.is_err() && index.is_err(), "{name}");
+                assert_eq!(backend.stats().failures, 3);
+                continue;
+            }
+            assert_eq!((names(&answer), found, index), (vec![], Ok(vec![]), Ok(vec![])), "{name}");
+            let tags = backend.tags().expect("tags");
+            assert_eq!(tags.list(&TagLimits::default(), &scope()).await, Ok(vec![]));
+            assert_eq!(tags.values("dc", &TagLimits::default(), &scope()).await, Ok(None));
+            assert_eq!(backend.stats().failures, 0);
+        }
+    }
+}
+
+/// A store without anything and a URL with a wrong path are not the same.
+#[tokio::test]
+async fn a_path_that_is_not_there_is_a_failure() {
+    for (body, reason) in [
+        ("404 page not found\n", "404 Not Found: 404 page not found"),
+        ("<html><head><title>404 Not Found</title></head></html>", "404 Not Found"),
+    ] {
+        let server = Server::saying(Reply::Full(404, vec![], body.into())).await;
+        for name in ["graphite", "graphite-pickle", "graphite-0.9", "carbonapi_v2_pb", "carbonapi_v3_pb"] {
+            let protocol = by_name(name, Bulk::default()).expect("known");
+            let backend = HttpBackend::new(settings(&server), protocol).expect("a backend");
+            let error = fetch(&backend).await.expect_err("a failure");
+            assert_eq!(error, BackendError::Refused { backend: BackendId::new("b"), reason: reason.into() }, "{name}");
+        }
+        // A Graphite older than tags has no such paths.
+        let tags = to(&server);
+        assert_eq!(tags.tags().expect("tags").list(&TagLimits::default(), &scope()).await, Ok(vec![]));
     }
 }
 
@@ -183,6 +256,7 @@ async fn answers_that_are_none() {
         (Reply::Full(500, vec![], html.to_vec()), refused("500 Internal Server Error")),
         (Reply::Full(503, vec![], b"\n too\tbusy \nsecond".to_vec()), refused("503 Service Unavailable: toobusy")),
         (Reply::Full(400, vec![], b"Bad Request: no".to_vec()), refused("400 Bad Request: Bad Request: no")),
+        (Reply::Full(206, vec![], b"half".to_vec()), refused("206 Partial Content: half")),
         (Reply::Full(302, vec![("Location", "http://127.0.0.1:1/")], vec![]), refused("302 Found")),
         (Reply::Full(401, vec![], b"<html>sign in".to_vec()), refused("401 Unauthorized")),
     ] {

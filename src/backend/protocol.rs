@@ -118,6 +118,12 @@ pub trait Protocol: fmt::Debug + Send + Sync {
         super::tag_api::read_names(body, limits)
     }
 
+    /// Whether some backends of this kind say that they found nothing with a 404 or an empty body. Of others these are
+    /// failures: taken for an answer, a URL that is wrong would look like a store that is empty.
+    fn may_answer_nothing(&self) -> bool {
+        true
+    }
+
     /// Whether backends of this kind have tags.
     fn has_tags(&self) -> bool {
         true
@@ -219,6 +225,11 @@ impl Protocol for Graphite {
             Dialect::MsgPack => msgpack::read_find(body, limits),
             Dialect::Pickle | Dialect::Old => pickle::read_find(body, limits),
         }
+    }
+
+    fn may_answer_nothing(&self) -> bool {
+        // A go-carbon does.
+        self.dialect == Dialect::Pickle
     }
 
     fn has_tags(&self) -> bool {

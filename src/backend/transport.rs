@@ -28,7 +28,7 @@ use super::wire::{CodecError, Limits, joined, looks_like};
 use super::{
     Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Scope, TagLimits, TagSource, tag_api,
 };
-use crate::series::Selector;
+use crate::series::{Selector, TimeRange};
 
 /// How a backend is reached. All that has a sensible value has it in [`HttpSettings::new`].
 #[derive(Clone, Debug)]
@@ -298,16 +298,25 @@ impl HttpBackend {
             }
         };
         let status = response.status();
-        if status == StatusCode::NOT_FOUND {
-            return Ok(None);
+        // A Graphite without tags does not have these paths.
+        let about_tags = request.path.starts_with("/tags");
+        let may_be_nothing = about_tags || self.protocol.may_answer_nothing();
+        if status == StatusCode::NOT_FOUND && may_be_nothing {
+            let (start, line) = start_of(response).await;
+            // What a proxy or a Go server says of a path that it does not have: the URL is wrong, so that nothing is
+            // known about what was asked for.
+            let wrong_path = is_page(&start) || line.as_deref() == Some("404 page not found");
+            return if about_tags || !wrong_path { Ok(None) } else { Err(self.refused(status, &start, line)) };
         }
-        if !status.is_success() {
-            return Err(self.refused(response).await);
+        // A part of a body is never asked for.
+        if !status.is_success() || status == StatusCode::PARTIAL_CONTENT {
+            let (start, line) = start_of(response).await;
+            return Err(self.refused(status, &start, line));
         }
         let has_type = response.headers().contains_key(CONTENT_TYPE);
         let body = self.receive(response).await?;
-        // Some stores answer "nothing" like this. With a type, an empty body is for the protocol to judge.
-        Ok((has_type || !body.is_empty()).then_some(body))
+        // With a type, an empty body is for the protocol to judge.
+        Ok((has_type || !may_be_nothing || !body.is_empty()).then_some(body))
     }
 
     async fn send(&self, request: &WireRequest, headers: HeaderMap) -> reqwest::Result<Response> {
@@ -354,8 +363,7 @@ impl HttpBackend {
         (BackendError::Unreachable { backend, reason: innermost(error) }, health)
     }
 
-    async fn refused(&self, response: Response) -> (BackendError, Health) {
-        let status = response.status();
+    fn refused(&self, status: StatusCode, start: &[u8], line: Option<String>) -> (BackendError, Health) {
         let health = match status {
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY
@@ -366,22 +374,9 @@ impl HttpBackend {
             // It lives if it says that the request is wrong.
             _ => Health::Well,
         };
-        let mut start = BytesMut::new();
-        let mut stream = response.bytes_stream();
-        while start.len() < 1000
-            && let Some(Ok(chunk)) = stream.next().await
-        {
-            start.extend_from_slice(&chunk);
-        }
-        let page = looks_like(&start).is_some() || start.trim_ascii_start().starts_with(b"<");
-        let text = String::from_utf8_lossy(&start);
-        let line = text.lines().map(str::trim).find(|line| !line.is_empty()).filter(|_| !page);
-        let reason = match line {
+        let reason = match line.filter(|_| !is_page(start)) {
             None => status.to_string(),
-            Some(line) => {
-                let shown = line.chars().filter(|c| !c.is_control()).take(200);
-                format!("{status}: {}", shown.collect::<String>())
-            }
+            Some(line) => format!("{status}: {line}"),
         };
         (BackendError::Refused { backend: self.settings.id.clone(), reason }, health)
     }
@@ -471,10 +466,18 @@ impl Backend for HttpBackend {
     }
 
     async fn fetch(&self, selectors: &[Selector], scope: &Scope) -> Vec<Answer> {
-        let requests = self.protocol.render(selectors, scope.now);
-        let asked: Vec<Vec<usize>> = requests.iter().map(|r| r.answers.clone()).collect();
+        let (places, stored): (Vec<usize>, Vec<Selector>) = selectors
+            .iter()
+            .enumerate()
+            .filter_map(|(place, s)| {
+                Some((place, Selector { range: since_epoch(s.range)?, pattern: s.pattern.clone() }))
+            })
+            .unzip();
+        let requests = self.protocol.render(&stored, scope.now);
+        let asked: Vec<Vec<usize>> =
+            requests.iter().map(|r| r.answers.iter().map(|at| places[*at]).collect()).collect();
         let replies = join_all(requests.into_iter().map(|request| {
-            let asked: Vec<Selector> = request.answers.iter().map(|i| selectors[*i].clone()).collect();
+            let asked: Vec<Selector> = request.answers.iter().map(|at| stored[*at].clone()).collect();
             let count = asked.len();
             let reply =
                 self.ask(request, scope, move |protocol, body, limits| protocol.read_render(&asked, body, limits));
@@ -511,7 +514,8 @@ impl Backend for HttpBackend {
 #[async_trait]
 impl Finder for HttpBackend {
     async fn find(&self, query: &FindQuery, scope: &Scope) -> Result<Vec<FoundNode>, BackendError> {
-        let found = self.ask(self.protocol.find(query), scope, |p, b, l| p.read_find(b, l)).await?;
+        let stored = FindQuery { range: query.range.and_then(since_epoch), ..query.clone() };
+        let found = self.ask(self.protocol.find(&stored), scope, |p, b, l| p.read_find(b, l)).await?;
         let mut nodes = found.unwrap_or_default();
         nodes.retain(|n| n.leaf || !query.leaves_only);
         nodes.sort_unstable();
@@ -582,6 +586,23 @@ impl TagSource for HttpBackend {
     }
 }
 
+/// The part of a range that stores can have points in: none has any before 1970, and most take a time below 0 for a
+/// mistake. `None` when there is no such part.
+fn since_epoch(range: TimeRange) -> Option<TimeRange> {
+    TimeRange::new(range.from().max(0), range.until())
+}
+
+/// A URL for logs, metrics and answers to clients: without the name and the password that it may hold.
+#[must_use]
+pub fn shown(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let host = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    match rest[..host].rfind('@') {
+        Some(at) => format!("{scheme}://{}", &rest[at + 1..]),
+        None => url.to_owned(),
+    }
+}
+
 /// The URL without what follows its path, to which paths can be appended.
 fn base_url(text: &str) -> Result<String, SettingsError> {
     let error = |reason: String| SettingsError::Url { url: text.to_owned(), reason };
@@ -596,6 +617,26 @@ fn base_url(text: &str) -> Result<String, SettingsError> {
         return Err(error("it must end with its path".to_owned()));
     }
     Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+/// The start of a body, and its first line as far as it is fit for people.
+async fn start_of(response: Response) -> (BytesMut, Option<String>) {
+    let mut start = BytesMut::new();
+    let mut stream = response.bytes_stream();
+    while start.len() < 1000
+        && let Some(Ok(chunk)) = stream.next().await
+    {
+        start.extend_from_slice(&chunk);
+    }
+    let text = String::from_utf8_lossy(&start);
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+    let line = line.map(|line| line.chars().filter(|c| !c.is_control()).take(200).collect());
+    (start, line)
+}
+
+/// Whether this begins a page or a picture: nothing that says what went wrong.
+fn is_page(start: &[u8]) -> bool {
+    looks_like(start).is_some() || start.trim_ascii_start().starts_with(b"<")
 }
 
 /// What is at the bottom of an error, without the URL, which may be long or hold a password.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::backend::protocol::{self, Bulk};
-use crate::backend::transport::{HttpBackend, HttpSettings, SettingsError};
+use crate::backend::transport::{HttpBackend, HttpSettings, SettingsError, shown};
 use crate::backend::{Backend, BackendId, Scope};
 use crate::cache::{Bounds, CachedBackend, LookupCache, ResponseCache, SeriesCache};
 use crate::config::{Config, GroupKind, GroupSettings};
@@ -160,7 +160,7 @@ fn group(settings: &GroupSettings, cached: &dyn Fn(Arc<dyn Backend>) -> Arc<dyn 
         let bulk = Bulk { patterns: settings.patterns_per_request, post: settings.post };
         let protocol = protocol::by_name(settings.protocol, bulk)
             .ok_or_else(|| BuildError::Protocol { group: settings.name.clone(), protocol: settings.protocol })?;
-        let mut http = HttpSettings::new(BackendId::new(format!("{} {url}", settings.name)), url.as_str());
+        let mut http = HttpSettings::new(BackendId::new(format!("{} {}", settings.name, shown(url))), url.as_str());
         http.timeout = settings.timeout;
         http.connect_timeout = settings.connect_timeout;
         http.concurrency = NonZeroUsize::new(settings.concurrency).unwrap_or(NonZeroUsize::MIN);
