@@ -10,7 +10,7 @@ use std::time::Duration;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use plumbago::bind::{Binder, Target};
 use plumbago::clock::TimeZone;
-use plumbago::evaluate::{Advance, Rounds, evaluate};
+use plumbago::evaluate::{Advance, Budget, DEFAULT_COMPUTED, Rounds, evaluate};
 use plumbago::functions::{Request, State};
 use plumbago::plan::Learnt;
 use plumbago::series::{Selector, Series, Step, TimeRange};
@@ -80,7 +80,8 @@ fn run(target: &Target, fetched: &HashMap<Selector, Vec<Series>>) -> Vec<Series>
     let request = request();
     // A window in points has been learnt when the request comes to its evaluation.
     let learnt = Learnt { steps: HashMap::from([(target.root.id, Step::new(MINUTE))]), ..Learnt::default() };
-    evaluate(target, &request, &learnt, fetched, &mut State::new(&request)).expect("everything is there")
+    let budget = Budget::new(DEFAULT_COMPUTED);
+    evaluate(target, &request, &learnt, fetched, &budget, &mut State::new(&request)).expect("everything is there")
 }
 
 fn functions(criterion: &mut Criterion) {

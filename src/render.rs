@@ -156,21 +156,24 @@ pub struct Renderer {
     federation: Arc<Federation>,
     memory: Option<Arc<StepMemory>>,
     limits: Limits,
+    computed: u64,
     max_targets: usize,
     mode: FetchMode,
     stats: RenderStats,
 }
 
 impl Renderer {
-    /// A renderer over a federation. Without `memory` each request learns the steps of its windows anew.
+    /// A renderer over a federation. Without `memory` each request learns the steps of its windows anew. A request may
+    /// fetch what `limits` allow, compute `computed` points and have `max_targets` targets.
     #[must_use]
     pub fn new(
         federation: Arc<Federation>,
         memory: Option<Arc<StepMemory>>,
         limits: Limits,
+        computed: u64,
         max_targets: usize,
     ) -> Self {
-        Self { federation, memory, limits, max_targets, mode: FetchMode::Bulk, stats: RenderStats::default() }
+        Self { federation, memory, limits, computed, max_targets, mode: FetchMode::Bulk, stats: RenderStats::default() }
     }
 
     /// The same with another way of fetching.
@@ -205,7 +208,7 @@ impl Renderer {
         let texts = targets.clone();
         let memory = self.memory.clone();
         let rounds = self.compute(move || Rounds::new(&targets, request, overrides, memory)).await?;
-        let mut rounds = rounds.map_err(|e| failed(&texts, e))?;
+        let mut rounds = rounds.map_err(|e| failed(&texts, e))?.computing_at_most(self.computed);
         let mut map = RequestMap::new(self.limits);
         let lists = loop {
             let (advanced, r, m) = self
@@ -274,7 +277,7 @@ fn failed(texts: &[String], error: RoundsError) -> RenderError {
         RoundsError::Target { target, diagnostic } => {
             RenderError::Target { text: texts.get(target).cloned().unwrap_or_default(), diagnostic }
         }
-        error @ RoundsError::TooMany(_) => RenderError::TooMuch(error),
+        error @ (RoundsError::TooMany(_) | RoundsError::TooMuch { .. }) => RenderError::TooMuch(error),
         error @ RoundsError::Stuck { .. } => RenderError::Internal(error.to_string()),
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use plumbago::backend::{Backend, BackendError, BackendId, Scope};
 use plumbago::clock::TimeZone;
+use plumbago::evaluate::DEFAULT_COMPUTED;
 use plumbago::fetch::{Federation, Group, GroupKind, Limits};
 use plumbago::functions::Request;
 use plumbago::render::{RenderRequest, Renderer};
@@ -27,7 +28,7 @@ fn renderer(backends: &[&Arc<MemoryStore>], step_memory: bool) -> Renderer {
     let groups = vec![Group::new("test", GroupKind::Shards, backends)];
     let federation = Federation::on(tokio::runtime::Handle::current(), groups, None);
     let memory = step_memory.then(|| Arc::new(plumbago::plan::StepMemory::new(1 << 20)));
-    Renderer::new(Arc::new(federation), memory, Limits::default(), 100)
+    Renderer::new(Arc::new(federation), memory, Limits::default(), DEFAULT_COMPUTED, 100)
 }
 
 fn request(targets: &[&str]) -> RenderRequest {

@@ -11,14 +11,14 @@ use plumbago::store::MemoryStore;
 const N: f64 = f64::NAN;
 
 /// Name, start, step and points of a series.
-type Line = (&'static str, i64, i64, &'static [f64]);
+type Line<'a> = (&'a str, i64, i64, &'a [f64]);
 
 /// What a target answers over a range, or the error's text.
 fn evaluate(store: &MemoryStore, range: (i64, i64), target: &str) -> Result<Vec<Series>, String> {
     support::evaluate::evaluate(store, range, &[target]).map(|lists| lists.into_iter().flatten().collect())
 }
 
-fn store(data: &[Line]) -> MemoryStore {
+fn store(data: &[Line<'_>]) -> MemoryStore {
     let series = data.iter().map(|(name, start, step, values)| {
         Series::new(*name, *start, Step::new(*step).expect("a step"), values.to_vec())
     });
@@ -32,7 +32,7 @@ fn shown(series: &[Series]) -> Vec<String> {
 
 #[test]
 fn answers_worked_out_by_hand() {
-    type Case = (&'static [Line], (i64, i64), &'static str, &'static [Line]);
+    type Case = (&'static [Line<'static>], (i64, i64), &'static str, &'static [Line<'static>]);
     let cases: &[Case] = &[
         // The last group of `b` is shorter than its step, and is taken all the same.
         (
@@ -288,7 +288,7 @@ fn answers_worked_out_by_hand() {
                 continue;
             }
         };
-        let same = |g: &Series, (name, start, step, values): &Line| {
+        let same = |g: &Series, (name, start, step, values): &Line<'_>| {
             let close = |(a, b): (&f64, &f64)| a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= 1e-9 * a.abs();
             &*g.name == *name
                 && (g.start(), g.step().seconds(), g.len()) == (*start, *step, values.len())
@@ -350,9 +350,50 @@ fn wrong_arguments_are_refused() {
 /// A short interval over a long range would be a series of millions of points.
 #[test]
 fn long_results_are_refused() {
-    let store = store(&[("a", 86_400, 86_400, &[1.0; 30])]);
+    let names: Vec<String> = (0..110).map(|i| format!("many.{i}")).collect();
+    let mut data: Vec<Line<'_>> = vec![("a", 86_400, 86_400, &[1.0; 30])];
+    data.extend(names.iter().map(|name| (name.as_str(), 86_400, 86_400, [1.0; 11].as_slice())));
+    let store = store(&data);
+    let month = (0, 30 * 86_400);
     for function in ["summarize", "smartSummarize", "hitcount"] {
-        let error = evaluate(&store, (0, 30 * 86_400), &format!("{function}(a,\"1s\")")).expect_err(function);
+        let error = evaluate(&store, month, &format!("{function}(a,\"1s\")")).expect_err(function);
         assert!(error.contains("more than 1000000; take a longer interval"), "{error}");
+        let error = evaluate(&store, (0, 11 * 86_400), &format!("{function}(many.*,\"1s\")")).expect_err(function);
+        assert!(error.contains("more than 100000000; take a longer interval"), "{error}");
     }
+    let error = evaluate(&store, month, "movingSum(many.*,-1000000)").expect_err("too long");
+    assert!(error.contains("`windowSize`: -1000000 points make 110 series too long"), "{error}");
+
+    // Its second series has a point a second and is given the stated end of the first.
+    let target = "nPercentile(timeShift(group(constantLine(1),verticalLine(\"now\")),\"0s\"),50)";
+    let error = evaluate(&store, month, target).expect_err("too long");
+    assert!(error.contains("states a range of 2592000 points"), "{error}");
+}
+
+/// What puts texts into texts cannot be nested until there is no memory left.
+#[test]
+fn long_names_are_refused_or_cut() {
+    let store = store(&[("a", 60, 60, &[1.0])]);
+    let failing = |target: &str| evaluate(&store, (0, 60), target).map(|s| shown(&s)).expect_err("too long");
+    let groups = "\\1".repeat(4000);
+    let error = failing(&format!("aliasSub(aliasSub(a,\"(.+)\",\"{groups}\"),\"(.+)\",\"{groups}\")"));
+    assert!(error.contains("the replaced name has more than 1048576 bytes"), "{error}");
+    let name = "x".repeat(1000);
+    let signs = "%".repeat(1000);
+    for (template, new_name, param) in [(signs.as_str(), "", "templateFunction"), ("a", &signs, "newName")] {
+        let error = failing(&format!("applyByNode(alias(a,\"{name}\"),0,\"{template}\",\"{new_name}\")"));
+        assert!(error.contains(&format!("`{param}`: it becomes longer than 65536 bytes")), "{error}");
+    }
+    let error = failing(&format!("legendValue(a{})", ",\"avg\"".repeat(101)));
+    assert!(error.contains("101 values are more than 100"), "{error}");
+    let cut = evaluate(&store, (0, 60), &format!("aliasByNode(alias(a,\"{name}\"){})", ",0".repeat(2000)));
+    let cut = cut.expect("named")[0].name.len();
+    assert_eq!(cut, 65_536 + '…'.len_utf8());
+}
+
+/// A long name that is wrong is compared with none of the names that are much shorter.
+#[test]
+fn nothing_is_near_to_a_long_name() {
+    assert_eq!(plumbago::functions::nearest(&"sumSeries".repeat(7000)), Vec::<&str>::new());
+    assert_eq!(plumbago::functions::nearest("sumSerie")[0], "sumSeries");
 }

@@ -18,6 +18,7 @@ use reader::{Findings, Section};
 
 use crate::backend::protocol;
 use crate::clock::TimeZone;
+use crate::evaluate::DEFAULT_COMPUTED;
 use crate::fetch::Limits;
 
 /// Everything that the configuration file says.
@@ -60,6 +61,8 @@ pub struct RequestLimits {
     pub targets: usize,
     /// Series, points and bytes that are fetched.
     pub fetched: Limits,
+    /// Points that are computed: fetched ones each time that a target reads them, and those that functions add.
+    pub computed: u64,
     /// Bytes of a request's body.
     pub body: usize,
 }
@@ -173,7 +176,7 @@ impl Default for Config {
 
 impl Default for RequestLimits {
     fn default() -> Self {
-        Self { targets: 1_000, fetched: Limits::default(), body: 8 << 20 }
+        Self { targets: 1_000, fetched: Limits::default(), computed: DEFAULT_COMPUTED, body: 8 << 20 }
     }
 }
 
@@ -371,6 +374,7 @@ fn read_limits(t: &Section<'_>) -> RequestLimits {
             points: t.integer("points", 1).unwrap_or(d.fetched.points),
             bytes: t.bytes("memory").unwrap_or(d.fetched.bytes),
         },
+        computed: t.integer("computed", 1).unwrap_or(d.computed),
         body: count(t.bytes("body"), d.body),
     }
 }

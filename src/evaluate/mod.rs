@@ -3,12 +3,16 @@
 //! A selector that was not asked for is not the same as one that was asked for and is empty: taking one for the other
 //! silently corrupts results. So a look-up has more than two answers, and evaluation that meets a selector that was
 //! not asked for fails with [`EvaluateError::NotAsked`]; the caller fetches what is missing and evaluates again.
+//!
+//! A short target can multiply its series without end (a `timeStack` of `timeStack`s), so evaluation has a [`Budget`].
 
+mod budget;
 mod rounds;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+pub use budget::{Budget, DEFAULT_COMPUTED};
 pub use rounds::{Advance, Rounds, RoundsError};
 
 use crate::bind::{Binder, Node, NodeKind, Target};
@@ -39,12 +43,19 @@ pub enum EvaluateError {
     /// A step or the targets of a dynamic call have not been learnt yet: plan another round.
     #[error("something about a call is not known yet")]
     NotLearnt,
+    /// The request computes more than it may.
+    #[error("the request computes more than {limit} points")]
+    TooMuch {
+        /// The limit, in points.
+        limit: u64,
+    },
     /// A function cannot be applied.
     #[error("{0}")]
     Target(Diagnostic),
 }
 
-/// Evaluates one target over `range`. `state` is shared by the targets of a request, which are evaluated in order.
+/// Evaluates one target over the request's range. `state` is shared by the targets of a request, which are evaluated in
+/// order.
 ///
 /// # Errors
 /// See [`EvaluateError`].
@@ -53,9 +64,10 @@ pub fn evaluate(
     request: &Request,
     learnt: &Learnt,
     fetched: &impl Fetched,
+    budget: &Budget,
     state: &mut State,
 ) -> Result<Vec<Series>, EvaluateError> {
-    let mut evaluator = Evaluator { request, learnt, fetched, state };
+    let mut evaluator = Evaluator { request, learnt, fetched, budget, state };
     evaluator.node(&target.root, request.range).map(Input::into_list)
 }
 
@@ -63,14 +75,15 @@ pub fn evaluate(
 /// left for a later round.
 ///
 /// # Errors
-/// A function that cannot be applied, with the index of its target.
-pub fn learn(
+/// A function that cannot be applied, or too much to compute, with the index of the target.
+fn learn(
     probes: &[Probe],
     request: &Request,
     learnt: &mut Learnt,
     fetched: &impl Fetched,
+    budget: &Budget,
     binder: &mut Binder,
-) -> Result<(), (usize, Diagnostic)> {
+) -> Result<(), (usize, EvaluateError)> {
     // A call stands before what is below it: from the end on, the steps of inner windows are known when outer ones
     // are evaluated.
     for probe in probes.iter().rev() {
@@ -80,14 +93,14 @@ pub fn learn(
             continue;
         }
         let mut state = State::new(request);
-        let mut evaluator = Evaluator { request, learnt, fetched, state: &mut state };
+        let mut evaluator = Evaluator { request, learnt, fetched, budget, state: &mut state };
         let mut series = Vec::new();
         let mut complete = true;
         for (_, input) in &call.inputs {
             match evaluator.node(input, probe.range) {
                 Ok(input) => series.extend(input.into_list()),
-                Err(EvaluateError::Target(diagnostic)) => return Err((probe.target, diagnostic)),
-                Err(_) => complete = false,
+                Err(EvaluateError::NotAsked(_) | EvaluateError::NotLearnt) => complete = false,
+                Err(error) => return Err((probe.target, error)),
             }
         }
         if !complete {
@@ -99,14 +112,15 @@ pub fn learn(
                 learnt.steps.insert(probe.node.id, coarsest(&series));
             }
             ProbeKind::Targets => {
+                let failed = |diagnostic| (probe.target, EvaluateError::Target(diagnostic));
                 let expand = call.function.expand.expect("only a call that expands is probed for targets");
-                let texts = expand(&call.args, request, &series)
-                    .map_err(|e| (probe.target, call.diagnostic(probe.node.span, &e)))?;
+                let texts =
+                    expand(&call.args, request, &series).map_err(|e| failed(call.diagnostic(probe.node.span, &e)))?;
                 let targets =
                     texts.iter().map(|text| binder.bind(text).map_err(|d| (text, d))).collect::<Result<_, _>>();
                 let targets: Vec<Target> = targets.map_err(|(text, d)| {
                     let message = format!("{}: in `{text}`: {d}", call.function.name);
-                    (probe.target, Diagnostic::new(Code::Evaluation, probe.node.span, message))
+                    failed(Diagnostic::new(Code::Evaluation, probe.node.span, message))
                 })?;
                 learnt.targets.insert((probe.node.id, probe.range), Arc::new(targets));
             }
@@ -116,8 +130,7 @@ pub fn learn(
 }
 
 /// The coarsest step of a list; `None` when it is empty.
-#[must_use]
-pub fn coarsest<'a>(series: impl IntoIterator<Item = &'a Series>) -> Option<Step> {
+fn coarsest<'a>(series: impl IntoIterator<Item = &'a Series>) -> Option<Step> {
     series.into_iter().map(Series::step).max()
 }
 
@@ -125,11 +138,13 @@ struct Evaluator<'a, F> {
     request: &'a Request,
     learnt: &'a Learnt,
     fetched: &'a F,
+    budget: &'a Budget,
     state: &'a mut State,
 }
 
 impl<F: Fetched> Evaluator<'_, F> {
     fn node(&mut self, node: &Node, range: TimeRange) -> Result<Input, EvaluateError> {
+        self.budget.spend_step()?;
         let call = match &node.kind {
             NodeKind::Path { pattern, shown } => return self.path(pattern, shown, range).map(Input::List),
             NodeKind::Call(call) => call,
@@ -159,7 +174,12 @@ impl<F: Fetched> Evaluator<'_, F> {
                 inputs.targets.push((target.text.to_string(), series.into_list()));
             }
         }
-        Call::new(&call.args, range, self.request, self.state, inputs).run().map_err(failed)
+        let read = inputs.arguments.iter().flat_map(|a| &a.at).flat_map(Input::iter);
+        let read = budget::cost(read.chain(inputs.targets.iter().flat_map(|(_, series)| series)));
+        let result = Call::new(&call.args, range, self.request, self.state, inputs).run().map_err(failed)?;
+        // What was read has been counted where it came from; what takes its place is as good as free.
+        self.budget.spend(budget::cost(result.iter()).saturating_sub(read))?;
+        Ok(result)
     }
 
     fn path(&self, pattern: &PathExpression, shown: &Arc<str>, range: TimeRange) -> Result<Vec<Series>, EvaluateError> {
@@ -167,6 +187,7 @@ impl<F: Fetched> Evaluator<'_, F> {
         let Some(series) = self.fetched.series(&selector) else {
             return Err(EvaluateError::NotAsked(selector));
         };
+        self.budget.spend(budget::cost(series))?;
         let mut series = series.to_vec();
         for s in &mut series {
             s.path_expression = shown.clone();

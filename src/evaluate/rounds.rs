@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{EvaluateError, Fetched, coarsest, evaluate, learn};
+use super::{Budget, DEFAULT_COMPUTED, EvaluateError, Fetched, coarsest, evaluate, learn};
 use crate::bind::{Binder, Node, NodeId, NodeKind, Target};
 use crate::functions::{Needs, Request, State};
 use crate::plan::{Learnt, PlanError, Probe, ProbeKind, StepKey, StepMemory, demand, plan};
@@ -25,6 +25,7 @@ pub struct Rounds {
     probes: Vec<Probe>,
     memory: Option<Arc<StepMemory>>,
     keys: HashMap<NodeId, StepKey>,
+    computed: u64,
     fetches: u32,
     misses: u32,
 }
@@ -52,6 +53,12 @@ pub enum RoundsError {
     /// It reads too much.
     #[error("{0}")]
     TooMany(PlanError),
+    /// It computes too much.
+    #[error("the request computes more than {limit} points; ask for fewer targets, series or a shorter range")]
+    TooMuch {
+        /// The limit, in points.
+        limit: u64,
+    },
     /// Planning does not come to an end: a fault in a function's declaration.
     #[error("planning made no progress after {rounds} rounds")]
     Stuck {
@@ -100,9 +107,17 @@ impl Rounds {
             probes: Vec::new(),
             memory,
             keys: HashMap::new(),
+            computed: DEFAULT_COMPUTED,
             fetches: 0,
             misses: 0,
         })
+    }
+
+    /// The same with another limit of the points that are computed between two fetches.
+    #[must_use]
+    pub fn computing_at_most(mut self, points: u64) -> Self {
+        self.computed = points;
+        self
     }
 
     /// How often something had to be fetched so far.
@@ -129,10 +144,17 @@ impl Rounds {
     /// # Errors
     /// See [`RoundsError`].
     pub fn advance(&mut self, fetched: &impl Fetched) -> Result<Advance, RoundsError> {
+        let budget = Budget::new(self.computed);
         for _ in 0..MAX_ROUNDS {
             let probes = std::mem::take(&mut self.probes);
-            learn(&probes, &self.request, &mut self.learnt, fetched, &mut self.binder)
-                .map_err(|(target, diagnostic)| RoundsError::Target { target, diagnostic })?;
+            match learn(&probes, &self.request, &mut self.learnt, fetched, &budget, &mut self.binder) {
+                Err((target, EvaluateError::Target(diagnostic))) => {
+                    return Err(RoundsError::Target { target, diagnostic });
+                }
+                Err((_, EvaluateError::TooMuch { limit })) => return Err(RoundsError::TooMuch { limit }),
+                // Such probes are left for a later round.
+                Ok(()) | Err((_, EvaluateError::NotAsked(_) | EvaluateError::NotLearnt)) => {}
+            }
             let mut plan = plan(&self.targets, &self.request, &self.learnt)?;
             if self.guess(&plan.probes, fetched) {
                 plan = crate::plan::plan(&self.targets, &self.request, &self.learnt)?;
@@ -151,7 +173,7 @@ impl Rounds {
             if !self.probes.is_empty() {
                 continue;
             }
-            match self.evaluate(fetched, points) {
+            match self.evaluate(fetched, points, &budget) {
                 Ok(series) => {
                     self.remember();
                     return Ok(Advance::Done(series));
@@ -161,6 +183,7 @@ impl Rounds {
                     return self.fetch(vec![selector]);
                 }
                 Err((_, EvaluateError::NotLearnt)) => {}
+                Err((_, EvaluateError::TooMuch { limit })) => return Err(RoundsError::TooMuch { limit }),
                 Err((target, EvaluateError::Target(diagnostic))) => {
                     return Err(RoundsError::Target { target, diagnostic });
                 }
@@ -179,8 +202,14 @@ impl Rounds {
 
     /// Evaluates all targets, several at a time when they read many points. What they share, few of them change:
     /// those after one that did are evaluated again.
-    fn evaluate(&self, fetched: &impl Fetched, points: usize) -> Result<Vec<Vec<Series>>, (usize, EvaluateError)> {
-        let one = |target: &Target, state: &mut State| evaluate(target, &self.request, &self.learnt, fetched, state);
+    fn evaluate(
+        &self,
+        fetched: &impl Fetched,
+        points: usize,
+        budget: &Budget,
+    ) -> Result<Vec<Vec<Series>>, (usize, EvaluateError)> {
+        let one =
+            |target: &Target, state: &mut State| evaluate(target, &self.request, &self.learnt, fetched, budget, state);
         let mut state = State::new(&self.request);
         let mut series = Vec::with_capacity(self.targets.len());
         if points >= MANY_POINTS {
@@ -271,18 +300,22 @@ mod tests {
     use super::*;
     use crate::clock::TimeZone;
 
-    /// Enough points for several targets at a time; what an earlier target changes must still reach the later ones.
-    #[test]
-    fn targets_evaluated_at_once_are_as_if_in_order() {
-        let range = TimeRange::new(0, MANY_POINTS as i64).expect("not empty");
-        let request = Request {
+    fn request(range: TimeRange) -> Request {
+        Request {
             range,
             now: range.until(),
             time_zone: TimeZone::utc(),
             server_time_zone: TimeZone::utc(),
             x_files_factor: 0.0,
             seed: 1,
-        };
+        }
+    }
+
+    /// Enough points for several targets at a time; what an earlier target changes must still reach the later ones.
+    #[test]
+    fn targets_evaluated_at_once_are_as_if_in_order() {
+        let range = TimeRange::new(0, MANY_POINTS as i64).expect("not empty");
+        let request = request(range);
         let targets = ["scale(a,2)", "stacked(a)", "a", "stacked(a)", "setXFilesFactor(a,0.5)", "sumSeries(a,a)"];
         let one = Step::new(1).expect("positive");
         let mut rounds = Rounds::new(&targets, request, Vec::new(), None).expect("the targets are right");
@@ -296,5 +329,23 @@ mod tests {
         };
         let shown: Vec<(f64, f64)> = lists.iter().map(|list| (list[0].values()[7], list[0].x_files_factor)).collect();
         assert_eq!(shown, [(2.0, 0.0), (1.0, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 0.5), (2.0, 0.5)]);
+    }
+
+    /// A hundred bytes of target that would make a million series, each step of them small.
+    #[test]
+    fn what_multiplies_without_end_is_refused() {
+        let range = TimeRange::new(0, 3_600).expect("not empty");
+        for (inner, from_store) in [("constantLine(1)", false), ("a", true)] {
+            let nested = (0..3).fold(inner.to_owned(), |target, _| format!("timeStack({target},'1s',0,100)"));
+            let rounds = Rounds::new(&[nested], request(range), Vec::new(), None).expect("the target is right");
+            let mut rounds = rounds.computing_at_most(1_000_000);
+            let mut fetched = HashMap::new();
+            if let Ok(Advance::Fetch(selectors)) = rounds.advance(&fetched) {
+                assert!(from_store);
+                fetched.extend(selectors.into_iter().map(|s| (s, Vec::new())));
+            }
+            let error = rounds.advance(&fetched).expect_err("too much");
+            assert!(matches!(error, RoundsError::TooMuch { limit: 1_000_000 }), "{error}");
+        }
     }
 }

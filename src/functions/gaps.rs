@@ -1,7 +1,7 @@
 //! Absent points filled in, or taken out.
 
 use super::summarize::summarized;
-use super::{Call, Eval, Function, Group, IntOrInf, Literal, Param, SeriesList};
+use super::{Call, Eval, Function, Group, IntOrInf, Literal, MAX_POINTS, Param, SeriesList};
 use crate::series::{Aggregation, Series, Step, float_repr, format_g};
 
 const SERIES: Param<SeriesList> = Param::required("seriesList");
@@ -172,6 +172,10 @@ fn compressed(series: &Series) -> Option<Series> {
     }
     let step = Step::new((apart as i64).checked_mul(series.step().seconds())?)?;
     let start = series.time(first);
+    // A stated end may lie far behind the values.
+    if (series.end() - start) / step.seconds() > MAX_POINTS.max(values.len() as i64) {
+        return None;
+    }
     let values = summarized(series, Aggregation::Last, step, start, series.end());
     // graphite-web has the end at the last point, not after it.
     let end = start + step.seconds() * (values.len() as i64 - 1);

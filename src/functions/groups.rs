@@ -11,7 +11,7 @@ use super::{
     Tag,
 };
 use crate::series::{Aggregation, Series, Tags};
-use crate::target::parse;
+use crate::target::{MAX_BYTES, parse};
 
 const SERIES: Param<SeriesList> = Param::required("seriesList");
 const FUNC: Param<Aggregation> = Param::required("func");
@@ -263,13 +263,22 @@ fn applications(args: &Args, series: &[Series]) -> Result<BTreeMap<String, Strin
         }
         let (_, end) = slice(nodes.len(), 0, node.saturating_add(1));
         let prefix = nodes[..end].join(".");
-        let target = template.replace('%', &prefix);
+        let target = filled_in(&TEMPLATE, &template, &prefix)?;
         let unreadable = readable && parse(&target).is_err();
         if !unreadable && !target.trim().is_empty() {
             applications.insert(prefix, target);
         }
     }
     Ok(applications)
+}
+
+/// The value of a parameter with `%` replaced.
+fn filled_in(param: &Param<String>, template: &str, prefix: &str) -> Result<String, EvalError> {
+    let places = template.matches('%').count();
+    if template.len().saturating_add(places.saturating_mul(prefix.len())) > MAX_BYTES {
+        return Err(EvalError::argument(param, format!("it becomes longer than {MAX_BYTES} bytes")));
+    }
+    Ok(template.replace('%', prefix))
 }
 
 fn apply_by_node(call: &mut Call<'_>) -> Result<Vec<Series>, EvalError> {
@@ -281,7 +290,7 @@ fn apply_by_node(call: &mut Call<'_>) -> Result<Vec<Series>, EvalError> {
     for (prefix, (_, list)) in applications.keys().zip(call.targets()) {
         for mut result in list {
             if let Some(new_name) = &new_name {
-                result.name = new_name.replace('%', prefix).into();
+                result.name = filled_in(&NEW_NAME, new_name, prefix)?.into();
             }
             result.path_expression = prefix.as_str().into();
             // graphite-web gives the results the start and the end of the last series, whatever their own are.

@@ -1,12 +1,14 @@
 //! Names with values in them, and numbers with the prefixes of a unit system (`1.5k`, `2.00Gi`).
 
-use super::{Call, Eval, Function, Group, Literal, Param, SeriesList, Value};
+use super::{Call, Eval, EvalError, Function, Group, Literal, Param, SeriesList, Value};
 use crate::series::{Aggregation, Series, float_repr};
 
 const SERIES: Param<SeriesList> = Param::required("seriesList");
 /// graphite-web offers the names of all aggregation functions here, also in their older spelling, which then show as
 /// `(?)`.
 const VALUE_TYPES: Param<String> = Param::optional("valuesTypes").multiple().options(VALUE_TYPE_OPTIONS);
+/// The most values in one name.
+const MAX_VALUES: usize = 100;
 const SYSTEM: Param<UnitSystem> = Param::optional("system").options(&[Literal::Text("binary"), Literal::Text("si")]);
 const UNITS: Param<String> = Param::optional("units");
 
@@ -32,7 +34,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
               columns.",
         example: "legendValue(servers.*.cpu.user,\"avg\",\"max\",\"si\")",
         params: &[&SERIES, &VALUE_TYPES],
-        eval: Eval::Series(|call| Ok(legend_value(call))),
+        eval: Eval::Series(legend_value),
         ..LEGEND
     },
 ];
@@ -157,8 +159,11 @@ const VALUE_TYPE_OPTIONS: &[Literal] = &[
     Literal::Text("totalSeries"),
 ];
 
-fn legend_value(call: &mut Call<'_>) -> Vec<Series> {
+fn legend_value(call: &mut Call<'_>) -> Result<Vec<Series>, EvalError> {
     let mut types = call.args.all(&VALUE_TYPES);
+    if types.len() > MAX_VALUES {
+        return Err(EvalError::argument(&VALUE_TYPES, format!("{} values are more than {MAX_VALUES}", types.len())));
+    }
     let system = types.last().map(String::as_str).filter(|t| matches!(*t, "si" | "binary"));
     let system = system.and_then(UnitSystem::by_name);
     if system.is_some() {
@@ -194,7 +199,7 @@ fn legend_value(call: &mut Call<'_>) -> Vec<Series> {
         }
         s.named(name)
     });
-    named.collect()
+    Ok(named.collect())
 }
 
 fn cacti_style(call: &mut Call<'_>) -> Vec<Series> {

@@ -168,6 +168,13 @@ pub struct Ask<'a> {
     pub input_grid: &'a dyn Fn() -> Option<i64>,
 }
 
+/// The most points of one series that a function makes longer than what it reads: a point a second over years must not
+/// take all memory.
+const MAX_POINTS: i64 = 1_000_000;
+
+/// The most points that one call makes so, of all its series together.
+const MAX_POINTS_OF_CALL: i64 = 100_000_000;
+
 /// Seconds that the steps of stored series divide.
 const COMMON_GRID: i64 = 3_600;
 
@@ -271,9 +278,12 @@ pub fn lookup(name: &str) -> Option<&'static Function> {
 #[must_use]
 pub fn nearest(name: &str) -> Vec<&'static str> {
     let lower = name.to_lowercase();
+    let most = |n: &str| 1 + n.len().min(name.len()) / 4;
     let mut near: Vec<(usize, &'static str)> = names()
+        // Names that differ more in length cannot be near, and to compare a very long one takes long.
+        .filter(|(n, _)| n.len().abs_diff(name.len()) <= most(n))
         .map(|(n, _)| (strsim::damerau_levenshtein(&lower, &n.to_lowercase()), n))
-        .filter(|(distance, n)| *distance <= 1 + n.len().min(name.len()) / 4)
+        .filter(|(distance, n)| *distance <= most(n))
         .collect();
     near.sort_unstable();
     near.into_iter().map(|(_, n)| n).take(3).collect()

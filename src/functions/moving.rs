@@ -9,8 +9,8 @@
 //! and equal windows have equal results to the last bit, so that a derivative of them shows no noise.
 
 use super::{
-    Args, Ask, COMMON_GRID, Call, Eval, EvalError, Function, Group, Literal, Needs, Param, Parameter, SeriesList,
-    Window,
+    Args, Ask, COMMON_GRID, Call, Eval, EvalError, Function, Group, Literal, MAX_POINTS_OF_CALL, Needs, Param,
+    Parameter, SeriesList, Window,
 };
 use crate::series::{Aggregation, Series, enough, round_digits};
 
@@ -70,7 +70,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         eval: Eval::Series(|call| {
             let written = call.args.raw(&FUNC).map(|v| v.python_str()).unwrap_or_default();
             let function = call.args.get(&FUNC);
-            Ok(moving(call, &capitalized(&written), function))
+            moving(call, &capitalized(&written), function)
         }),
         ..MOVING
     },
@@ -79,7 +79,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         doc: "The mean of the window that ends with each point: the last so many points, or the last so much time. \
               Earlier data is read as far as the first window needs it.",
         example: "movingAverage(servers.*.cpu.user,'5min')",
-        eval: Eval::Series(|call| Ok(moving(call, "Average", Aggregation::Average))),
+        eval: Eval::Series(|call| moving(call, "Average", Aggregation::Average)),
         ..MOVING
     },
     Function {
@@ -87,7 +87,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         doc: "The median of the window that ends with each point: the last so many points, or the last so much time. \
               Unlike the mean it does not follow single outliers.",
         example: "movingMedian(servers.web01.cpu.user,7)",
-        eval: Eval::Series(|call| Ok(moving(call, "Median", Aggregation::Median))),
+        eval: Eval::Series(|call| moving(call, "Median", Aggregation::Median)),
         ..MOVING
     },
     Function {
@@ -95,7 +95,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         doc: "The least value of the window that ends with each point: the last so many points, or the last so much \
               time.",
         example: "movingMin(servers.web01.cpu.user,'30min')",
-        eval: Eval::Series(|call| Ok(moving(call, "Min", Aggregation::Min))),
+        eval: Eval::Series(|call| moving(call, "Min", Aggregation::Min)),
         ..MOVING
     },
     Function {
@@ -103,14 +103,14 @@ pub(super) const FUNCTIONS: &[Function] = &[
         doc: "The greatest value of the window that ends with each point: the last so many points, or the last so \
               much time.",
         example: "movingMax(servers.web01.cpu.user,'30min')",
-        eval: Eval::Series(|call| Ok(moving(call, "Max", Aggregation::Max))),
+        eval: Eval::Series(|call| moving(call, "Max", Aggregation::Max)),
         ..MOVING
     },
     Function {
         name: "movingSum",
         doc: "The sum of the window that ends with each point: the last so many points, or the last so much time.",
         example: "movingSum(business.orders.*,'1d')",
-        eval: Eval::Series(|call| Ok(moving(call, "Sum", Aggregation::Sum))),
+        eval: Eval::Series(|call| moving(call, "Sum", Aggregation::Sum)),
         ..MOVING
     },
     Function {
@@ -191,7 +191,7 @@ impl Measure {
     }
 }
 
-fn moving(call: &mut Call<'_>, function_name: &str, function: Aggregation) -> Vec<Series> {
+fn moving(call: &mut Call<'_>, function_name: &str, function: Aggregation) -> Result<Vec<Series>, EvalError> {
     let (measure, x_files_factor) = (Measure::of(call), call.args.find(&XFF));
     let name = format!("moving{function_name}");
     let over = |series: Series| {
@@ -199,7 +199,15 @@ fn moving(call: &mut Call<'_>, function_name: &str, function: Aggregation) -> Ve
         let values = over_windows(series.values(), measure.points(&series), function, factor);
         measure.result(&series, &name, values)
     };
-    call.series(&SERIES).into_iter().map(over).collect()
+    let series = call.series(&SERIES);
+    // A negative number of points makes a series longer.
+    if let Window::Points(n) = measure.window
+        && n < 0
+        && n.saturating_abs().saturating_mul(series.len() as i64) > MAX_POINTS_OF_CALL
+    {
+        return Err(EvalError::argument(&WINDOW, format!("{n} points make {} series too long", series.len())));
+    }
+    Ok(series.into_iter().map(over).collect())
 }
 
 fn exponential(call: &mut Call<'_>) -> Vec<Series> {

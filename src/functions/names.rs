@@ -76,11 +76,22 @@ pub(crate) fn node_or_tag(series: &Series, which: &NodeOrTag, path: Option<&str>
 }
 
 /// The key of a series for grouping or naming by nodes and tags: their values joined by dots. A name that ends like a
-/// call stands for the first path in it.
+/// call stands for the first path in it. Nodes may be named any number of times, so the key is cut when it is too long.
 pub(crate) fn key(series: &Series, nodes: &[NodeOrTag]) -> String {
     let path = if series.name.ends_with(')') { first_path(&series.name) } else { None };
-    let values: Vec<String> = nodes.iter().map(|n| node_or_tag(series, n, path)).collect();
-    values.join(".")
+    let mut key = String::new();
+    for (i, node) in nodes.iter().enumerate() {
+        if i > 0 {
+            key.push('.');
+        }
+        key.push_str(&node_or_tag(series, node, path));
+        if key.len() > MAX_BYTES {
+            key.truncate(cut(&key, MAX_BYTES).len());
+            key.push('…');
+            break;
+        }
+    }
+    key
 }
 
 /// First and last (exclusive) index of Python's `[start:stop]` of a list: negative ones count from its end, those

@@ -7,7 +7,7 @@
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use super::{Amount, Call, Date, Eval, EvalError, Function, Group, Literal, Param, Parameter};
+use super::{Amount, Call, Date, Eval, EvalError, Function, Group, Literal, MAX_POINTS, Param, Parameter};
 use crate::clock::parse_time;
 use crate::series::{Series, Step, float_repr};
 
@@ -22,9 +22,6 @@ const TAG_EXPRESSIONS: Param<String> = Param::required("tagExpressions").multipl
 const TAGS: Param<String> = Param::required("tags").multiple();
 
 const NAME_AND_STEP: &[&dyn Parameter] = &[&NAME, &STEP];
-
-/// The most points of a series that is made here.
-const MAX_POINTS: i64 = 1_000_000;
 
 /// What the functions of this file have in common.
 const SOURCE: Function = Function::of(Group::Special, &[]);

@@ -2,7 +2,9 @@
 
 use super::columns::percentile_of_row;
 use super::sources::constant_line;
-use super::{Call, Eval, EvalError, Function, Group, Literal, Param, SeriesList, Statistic};
+use super::{
+    Call, Eval, EvalError, Function, Group, Literal, MAX_POINTS, MAX_POINTS_OF_CALL, Param, SeriesList, Statistic,
+};
 use crate::series::{Aggregation, Series, float_repr, format_g};
 
 const SERIES: Param<SeriesList> = Param::required("seriesList");
@@ -80,13 +82,28 @@ fn n_percentile(call: &mut Call<'_>) -> Result<Vec<Series>, EvalError> {
         let message = format!("{} is not a percentile above 0 and up to 100", format_g(n));
         return Err(EvalError::argument(&N, message));
     }
+    let series = call.series(&SERIES);
+    // As graphite-web has it, the line has the points of the stated range, which may be longer than the values are.
+    let points = |s: &Series| ((s.end() - s.start()) / s.step().seconds()).max(0);
+    let mut added = 0_i64;
+    for s in &series {
+        let more = (points(s) - s.len() as i64).max(0);
+        added = added.saturating_add(more);
+        if more > MAX_POINTS || added > MAX_POINTS_OF_CALL {
+            return Err(EvalError::new(format!(
+                "{} states a range of {} points, far more than it has",
+                s.name,
+                points(s)
+            )));
+        }
+    }
     let line = |s: Series| {
         let value = percentile_of_row(s.values(), n, false)?;
-        let points = ((s.end() - s.start()) / s.step().seconds()).max(0) as usize;
         let name = format!("nPercentile({}, {})", s.name, format_g(n));
-        Some(s.derived(name, vec![value; points]).tagged("nPercentile", float_repr(n)))
+        let values = vec![value; points(&s) as usize];
+        Some(s.derived(name, values).tagged("nPercentile", float_repr(n)))
     };
-    Ok(call.series(&SERIES).into_iter().filter_map(line).collect())
+    Ok(series.into_iter().filter_map(line).collect())
 }
 
 /// The standard deviation of the window that ends at each point, from running sums as graphite-web has them. The sums

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use super::{
-    Args, Argument, Ask, COMMON_GRID, Call, Eval, EvalError, Function, Group, Interval, Kind, Literal, Needs, Param,
-    Parameter, SeriesList, Statistic, Value, common_grid,
+    Args, Argument, Ask, COMMON_GRID, Call, Eval, EvalError, Function, Group, Interval, Kind, Literal, MAX_POINTS,
+    MAX_POINTS_OF_CALL, Needs, Param, Parameter, SeriesList, Statistic, Value, common_grid,
 };
 use crate::clock::{Unit, unit_of};
 use crate::series::{Aggregation, Series, Step, TimeRange};
@@ -31,9 +31,6 @@ const ALIGN_TO: Param<AlignTo> = Param::optional("alignTo").options(&[
     Literal::Text("years"),
 ]);
 const ALIGN_TO_INTERVAL: Param<bool> = Param::optional("alignToInterval").default(Literal::Boolean(false));
-
-/// The most points of one result: an interval of a second over years must not take all memory.
-const MAX_POINTS: i64 = 1_000_000;
 
 /// What the functions of this file have in common.
 const SUMMARY: Function = Function::of(Group::Transform, &[&SERIES]);
@@ -60,17 +57,22 @@ pub(super) const FUNCTIONS: &[Function] = &[
             let Bucket { step, text } = call.args.get(&INTERVAL);
             let aligned = call.args.get(&ALIGN_TO_INTERVAL);
             let mark = if aligned { ", true" } else { "" };
+            let seconds = step.seconds();
+            let end = |s: &Series| match s.end() {
+                end if aligned => s.start() + ((end - s.start()).div_euclid(seconds) + 1) * seconds,
+                end => end,
+            };
+            let series = call.series(&SERIES);
+            refuse_many(series.iter().map(|s| bucket_count(s.start(), end(s), step)))?;
             let counted = |s: Series| {
                 let name = format!("hitcount({}, \"{text}\"{mark})", s.name);
-                let (start, end) = (s.start(), s.end());
-                let seconds = step.seconds();
-                let end = if aligned { start + ((end - start).div_euclid(seconds) + 1) * seconds } else { end };
-                let buckets = bucket_count(start, end, step)?;
+                let end = end(&s);
+                let buckets = bucket_count(s.start(), end, step);
                 let first = end - buckets * seconds;
                 let values = hits(&s, first, step, buckets as usize);
-                Ok(s.derived_at(name, first, step, values).ending(end).tagged("hitcount", &*text))
+                s.derived_at(name, first, step, values).ending(end).tagged("hitcount", &*text)
             };
-            call.series(&SERIES).into_iter().map(counted).collect()
+            Ok(series.into_iter().map(counted).collect())
         }),
         ..SUMMARY
     },
@@ -91,14 +93,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
         }),
         eval: Eval::Series(|call| {
             let (interval, function, shown) = interval_and_function(call);
+            let series = call.series(&SERIES);
+            refuse_many(series.iter().map(|s| bucket_count(s.start(), s.end(), interval.step)))?;
             let joined = |s: Series| {
                 let name = format!("smartSummarize({}, \"{}\", \"{shown}\")", s.name, interval.text);
-                bucket_count(s.start(), s.end(), interval.step)?;
                 let values = summarized(&s, function, interval.step, s.start(), s.end());
                 let joined = s.derived_at(name, s.start(), interval.step, values);
-                Ok(joined.tagged("smartSummarize", &*interval.text).tagged("smartSummarizeFunction", shown.as_str()))
+                joined.tagged("smartSummarize", &*interval.text).tagged("smartSummarizeFunction", shown.as_str())
             };
-            call.series(&SERIES).into_iter().map(joined).collect()
+            Ok(series.into_iter().map(joined).collect())
         }),
         ..SUMMARY
     },
@@ -115,20 +118,23 @@ pub(super) const FUNCTIONS: &[Function] = &[
             let from_start = call.args.get(&ALIGN_TO_FROM);
             let mark = if from_start { ", true" } else { "" };
             let step = interval.step;
+            let ends = |s: &Series| {
+                if from_start {
+                    return (s.start(), s.end());
+                }
+                // An end at a multiple of the interval gets another, empty, interval.
+                (step.floor(s.start()), step.floor(s.end()) + step.seconds())
+            };
+            let series = call.series(&SERIES);
+            refuse_many(series.iter().map(ends).map(|(start, end)| bucket_count(start, end, step)))?;
             let joined = |s: Series| {
                 let name = format!("summarize({}, \"{}\", \"{shown}\"{mark})", s.name, interval.text);
-                let (start, end) = if from_start {
-                    (s.start(), s.end())
-                } else {
-                    // An end at a multiple of the interval gets another, empty, interval.
-                    (step.floor(s.start()), step.floor(s.end()) + step.seconds())
-                };
-                bucket_count(start, end, step)?;
+                let (start, end) = ends(&s);
                 let values = summarized(&s, function, step, start, end);
                 let joined = s.derived_at(name, start, step, values);
-                Ok(joined.tagged("summarize", &*interval.text).tagged("summarizeFunction", shown.as_str()))
+                joined.tagged("summarize", &*interval.text).tagged("summarizeFunction", shown.as_str())
             };
-            call.series(&SERIES).into_iter().map(joined).collect()
+            Ok(series.into_iter().map(joined).collect())
         }),
         ..SUMMARY
     },
@@ -214,14 +220,23 @@ fn interval_and_function(call: &Call<'_>) -> (Bucket, Aggregation, String) {
 }
 
 /// How many intervals there are from `start` to `end`, the last one perhaps beyond it.
-fn bucket_count(start: i64, end: i64, interval: Step) -> Result<i64, EvalError> {
+fn bucket_count(start: i64, end: i64, interval: Step) -> i64 {
     let seconds = interval.seconds();
-    let count = ((end - start).max(0) + seconds - 1) / seconds;
-    if count > MAX_POINTS {
-        let message = format!("the result would have {count} points, more than {MAX_POINTS}; take a longer interval");
-        return Err(EvalError::argument(&INTERVAL, message));
+    ((end - start).max(0) + seconds - 1) / seconds
+}
+
+/// Refuses results that would be too long, alone or together.
+fn refuse_many(counts: impl Iterator<Item = i64>) -> Result<(), EvalError> {
+    let mut all = 0_i64;
+    for count in counts {
+        all = all.saturating_add(count);
+        let (points, limit) = if count > MAX_POINTS { (count, MAX_POINTS) } else { (all, MAX_POINTS_OF_CALL) };
+        if points > limit {
+            let message = format!("the result would have {points} points, more than {limit}; take a longer interval");
+            return Err(EvalError::argument(&INTERVAL, message));
+        }
     }
-    Ok(count)
+    Ok(())
 }
 
 /// The points of each interval joined, from `start` on as long as an interval begins before `end`. An interval of

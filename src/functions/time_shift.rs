@@ -53,7 +53,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
             let shifted = ask.range.shifted(shift.seconds);
             let dst = if args.get(&ALIGN_DST) { dst_offset(ask.request, ask.range, shift.seconds) } else { 0 };
             let shifted = shifted.shifted(dst);
-            Ok(Needs::Ranges(if keeps_place(ask, shifted) { vec![shifted] } else { vec![ask.range, shifted] }))
+            Ok(Needs::Ranges(if keeps_place(ask, &[shifted]) { vec![shifted] } else { vec![ask.range, shifted] }))
         }),
         eval: Eval::Series(|call| {
             let shift = Shift::of(call.args, &SHIFT)?;
@@ -166,15 +166,16 @@ fn stack(args: &Args, ask: &Ask<'_>) -> Result<Vec<TimeRange>, EvalError> {
         Ok(ask.range.shifted(seconds))
     };
     let mut ranges: Vec<TimeRange> = (first..last).map(shifted).collect::<Result<_, _>>()?;
-    if !ranges.contains(&ask.range) && !ranges.iter().all(|shifted| keeps_place(ask, *shifted)) {
+    if !ranges.contains(&ask.range) && !keeps_place(ask, &ranges) {
         ranges.insert(0, ask.range);
     }
     Ok(ranges)
 }
 
-/// Whether the place of the unshifted series follows from that of the shifted one.
-fn keeps_place(ask: &Ask<'_>, shifted: TimeRange) -> bool {
-    (ask.input_grid)().is_some_and(|grid| (shifted.from() - ask.range.from()) % grid == 0)
+/// Whether the place of the unshifted series follows from that of each of the shifted ones.
+fn keeps_place(ask: &Ask<'_>, shifted: &[TimeRange]) -> bool {
+    let on = |grid: i64| shifted.iter().all(|range| (range.from() - ask.range.from()) % grid == 0);
+    (ask.input_grid)().is_some_and(on)
 }
 
 /// Where the unshifted series begins and ends, by the series over the ranges that were asked for. Where it was not read,

@@ -90,7 +90,8 @@ impl App {
         });
         let federation = Arc::new(Federation::new(groups, Some(events.clone()), threads)?);
         let memory = (config.cache.step_size > 0).then(|| Arc::new(StepMemory::new(config.cache.step_size)));
-        let renderer = Renderer::new(federation, memory, config.limits.fetched, config.limits.targets);
+        let limits = config.limits;
+        let renderer = Renderer::new(federation, memory, limits.fetched, limits.computed, limits.targets);
         let responses = ResponseCache::new(config.cache.response_size);
         Ok(Self { config, renderer, responses, events })
     }

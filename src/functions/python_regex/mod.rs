@@ -24,6 +24,9 @@ const MAX_COMPILED_BYTES: usize = 4 << 20;
 /// Steps of backtracking for one search, some ten milliseconds.
 const MAX_BACKTRACKS: usize = 100_000;
 
+/// Bytes of a text in which matches have been replaced. Replacements of replacements would soon take all memory.
+const MAX_REPLACED_BYTES: usize = 1 << 20;
+
 /// A compiled pattern. Compile once a call, not once a series.
 #[derive(Debug)]
 pub(crate) struct Pattern {
@@ -114,7 +117,7 @@ impl Pattern {
     /// Each match replaced by the template: Python's `sub`.
     ///
     /// # Errors
-    /// It backtracks too much.
+    /// It backtracks too much, or the result is too long.
     pub fn replace_all(&self, text: &str, template: &Template) -> Result<String, Failure> {
         let mut out = String::with_capacity(text.len() + template.length_hint());
         let (mut at, mut copied, mut after_nothing) = (0, 0, false);
@@ -135,6 +138,9 @@ impl Pattern {
             let Some(matched) = whole(&groups) else { break };
             out.push_str(&text[copied..matched.start]);
             template.write(text, &groups, &mut out);
+            if out.len() > MAX_REPLACED_BYTES {
+                return Err(failure(format!("the replaced name has more than {MAX_REPLACED_BYTES} bytes")));
+            }
             after_nothing = matched.is_empty();
             (at, copied) = (matched.end, matched.end);
         }
@@ -238,7 +244,7 @@ impl Substitution {
     /// All matches in `text` replaced.
     ///
     /// # Errors
-    /// It takes too long.
+    /// It takes too long, or the result is.
     pub fn apply(&self, text: &str) -> Result<String, EvalError> {
         self.pattern.replace_all(text, &self.template).map_err(|e| EvalError::new(e.to_string()))
     }

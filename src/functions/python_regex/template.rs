@@ -1,7 +1,7 @@
 //! Replacement templates.
 
 use super::chars::{Chars, Number, control};
-use super::{Failure, Found, Pattern, failure};
+use super::{Failure, Found, MAX_REPLACED_BYTES, Pattern, failure};
 
 /// A replacement: Python's second argument of `sub`.
 #[derive(Debug)]
@@ -54,8 +54,12 @@ impl Template {
         self.0.iter().map(|p| if let Piece::Text(t) = p { t.len() } else { 0 }).sum()
     }
 
+    /// Stops when `out` is longer than it may become.
     pub(super) fn write(&self, text: &str, groups: &Found, out: &mut String) {
         for piece in &self.0 {
+            if out.len() > MAX_REPLACED_BYTES {
+                return;
+            }
             match piece {
                 Piece::Text(t) => out.push_str(t),
                 // A group that took no part is nothing.

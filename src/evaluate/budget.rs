@@ -1,0 +1,51 @@
+//! How much the evaluation of one request may compute.
+//!
+//! What is counted are points: those of fetched series, each time that a target reads them, and those by which the
+//! result of a function is larger than what it was computed from. A series counts for some points more, and so does each
+//! call, so that neither names nor empty lists are free. The sum depends on the request and its data alone.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::EvaluateError;
+use crate::series::Series;
+
+/// The most points that a request computes when nothing else is said: some 2 GB.
+pub const DEFAULT_COMPUTED: u64 = 256_000_000;
+
+/// What a call, and a series besides its points and its name, counts for.
+const FIXED: u64 = 32;
+
+/// What one request may compute and has spent; shared by the threads that evaluate its targets.
+#[derive(Debug)]
+pub struct Budget {
+    limit: u64,
+    spent: AtomicU64,
+}
+
+impl Budget {
+    /// One of so many points.
+    #[must_use]
+    pub fn new(limit: u64) -> Self {
+        Self { limit, spent: AtomicU64::new(0) }
+    }
+
+    /// # Errors
+    /// More is spent than there is.
+    pub(super) fn spend(&self, points: u64) -> Result<(), EvaluateError> {
+        let spent = self.spent.fetch_add(points, Ordering::Relaxed).saturating_add(points);
+        if spent > self.limit { Err(EvaluateError::TooMuch { limit: self.limit }) } else { Ok(()) }
+    }
+
+    /// One call or path.
+    ///
+    /// # Errors
+    /// As [`Budget::spend`].
+    pub(super) fn spend_step(&self) -> Result<(), EvaluateError> {
+        self.spend(FIXED)
+    }
+}
+
+/// What series count for; a name, by the points that would take as many bytes.
+pub(super) fn cost<'a>(series: impl IntoIterator<Item = &'a Series>) -> u64 {
+    series.into_iter().map(|s| FIXED + (s.len() + s.name.len() / size_of::<f64>()) as u64).sum()
+}
