@@ -7,8 +7,8 @@ use percent_encoding::percent_decode_str;
 
 use super::font::Face;
 use super::theme::Theme;
-use super::units::UnitSystem;
-use super::{Color, PieMode};
+use super::{Color, PieMode, units};
+use crate::functions::UnitSystem;
 
 /// The most pixels of a picture, so that one request cannot take all memory (four bytes a pixel).
 const MOST_PIXELS: u64 = 16_000_000;
@@ -289,7 +289,7 @@ impl Options {
             left: given.side(["leftWidth", "leftColor", "leftDashed"])?,
             right: given.side(["rightWidth", "rightColor", "rightDashed"])?,
             divisors: given.divisors()?,
-            units: UnitSystem::named(given.0.get("yUnitSystem").copied().unwrap_or_default()),
+            units: units::named(given.0.get("yUnitSystem").copied().unwrap_or_default()),
             log_base: given.log_base()?,
             minor_y: given.count("minorY", 0..=100)?.unwrap_or(1),
             min_x_step: given.number("minXStep")?.unwrap_or(1.0).max(0.0),

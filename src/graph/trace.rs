@@ -96,8 +96,8 @@ pub(super) fn stack<'a>(all: impl Iterator<Item = &'a mut Points>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::functions::UnitSystem;
     use crate::graph::options::AxisWishes;
-    use crate::graph::units::UnitSystem;
     use crate::graph::y_axis::AxisRules;
     use crate::series::Step;
 

@@ -5,7 +5,8 @@
 //! the data: not more than a thousand labels, and the top is above the bottom.
 
 use super::options::{AxisWishes, Top};
-use super::units::UnitSystem;
+use super::units::label;
+use crate::functions::UnitSystem;
 
 /// Of a step: what is nearer is the same.
 const NEAR: f64 = 1e-4;
@@ -80,7 +81,7 @@ impl YAxis {
         let first = (bottom / step - NEAR).ceil();
         let count = ((top / step + NEAR).floor() - first).clamp(0.0, MOST_LABELS) as u32;
         let labels = (0..=count).map(|i| step * (first + f64::from(i)));
-        let labels = labels.map(|value| (value, rules.units.label(value, span, Some(step)))).collect();
+        let labels = labels.map(|value| (value, label(rules.units, value, span, Some(step)))).collect();
         Self { bottom, top, step: Some(step), base: None, labels }
     }
 
@@ -104,7 +105,7 @@ impl YAxis {
         let (bottom, top) = (base.powf(lowest), base.powf(highest));
         let count = ((highest - lowest) / every) as u32;
         let labels = (0..=count).map(|i| base.powf(lowest + every * f64::from(i)));
-        let labels = labels.map(|value| (value, rules.units.label(value, top - bottom, None))).collect();
+        let labels = labels.map(|value| (value, label(rules.units, value, top - bottom, None))).collect();
         Self { bottom, top, step: None, base: Some(base), labels }
     }
 
