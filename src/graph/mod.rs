@@ -37,7 +37,7 @@ use crate::encode::ImageFormat;
 use crate::series::Series;
 use line::LineGraph;
 use pie::Pie;
-use surface::{Align, Canvas, Failure, Label, Surface, Turn};
+use surface::{Align, Canvas, Failure, Label, Page, Pen, Surface, Turn};
 
 /// Why there is no picture.
 #[derive(Debug, thiserror::Error)]
@@ -125,8 +125,8 @@ fn paint(scene: &impl Scene, options: &Options, format: ImageFormat) -> Result<V
     }
 }
 
-fn draw<B: Surface>(scene: &impl Scene, backend: B) -> Result<(), Failure> {
-    scene.draw(&Canvas { root: backend.into_drawing_area() })
+fn draw(scene: &impl Scene, pen: impl Pen) -> Result<(), Failure> {
+    scene.draw(&Canvas { root: Page(pen).into_drawing_area() })
 }
 
 /// A picture that says so.

@@ -2,19 +2,16 @@
 //! everywhere without a font in the file.
 
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use ab_glyph::{OutlineCurve, Point};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use plotters_backend::{BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind};
+use plotters_backend::{BackendColor, BackendCoord};
 
 use super::Color;
-use super::surface::{Surface, TextPlace, UNITS, pixels, point};
-
-type Drawn = Result<(), DrawingErrorKind<Infallible>>;
+use super::surface::{Ink, Pen, TextPlace, UNITS, pixels, point};
 
 /// Points (of which an inch has 72) a pixel (of which CSS has 96).
 const POINTS: f64 = 0.75;
@@ -52,7 +49,8 @@ impl<'a> Pdf<'a> {
         let mut page = Self { content, size };
         let [r, g, b] = background.rgb;
         let color = BackendColor { alpha: background.opacity(), rgb: (r, g, b) };
-        let _ = page.draw_rect((0, 0), (size.0 as i32 * UNITS, size.1 as i32 * UNITS), &color, true);
+        let corner = (size.0 as i32 * UNITS, size.1 as i32 * UNITS);
+        page.rectangle((0, 0), corner, Ink { color, width: 1 }, true);
         page
     }
 
@@ -74,63 +72,33 @@ impl<'a> Pdf<'a> {
     }
 }
 
-impl Surface for Pdf<'_> {}
-
-impl DrawingBackend for Pdf<'_> {
-    type ErrorType = Infallible;
-
-    fn get_size(&self) -> (u32, u32) {
-        (self.size.0 * UNITS.unsigned_abs(), self.size.1 * UNITS.unsigned_abs())
+impl Pen for Pdf<'_> {
+    fn size(&self) -> (u32, u32) {
+        self.size
     }
 
-    fn ensure_prepared(&mut self) -> Drawn {
-        Ok(())
-    }
-
-    fn present(&mut self) -> Drawn {
-        Ok(())
-    }
-
-    fn draw_pixel(&mut self, (x, y): BackendCoord, color: BackendColor) -> Drawn {
-        self.draw_rect((x, y), (x + UNITS, y + UNITS), &color, true)
-    }
-
-    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> Drawn {
-        self.draw_path([from, to], style)
-    }
-
-    fn draw_rect<S: BackendStyle>(
-        &mut self,
-        (left, top): BackendCoord,
-        (right, bottom): BackendCoord,
-        style: &S,
-        fill: bool,
-    ) -> Drawn {
-        self.color(style.color(), if fill { "rg" } else { "RG" });
-        self.width(style.stroke_width());
+    fn rectangle(&mut self, (left, top): BackendCoord, (right, bottom): BackendCoord, ink: Ink, filled: bool) {
+        self.color(ink.color, if filled { "rg" } else { "RG" });
+        self.width(ink.width);
         let (x, y, width, height) = (pixels(left), pixels(top), pixels(right - left), pixels(bottom - top));
-        put!(self.content.text, "{x} {y} {width} {height} re {}\n", if fill { "f" } else { "S" });
-        Ok(())
+        put!(self.content.text, "{x} {y} {width} {height} re {}\n", if filled { "f" } else { "S" });
     }
 
-    fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, points: I, style: &S) -> Drawn {
-        self.color(style.color(), "RG");
-        self.width(style.stroke_width());
+    fn path(&mut self, points: impl IntoIterator<Item = BackendCoord>, ink: Ink) {
+        self.color(ink.color, "RG");
+        self.width(ink.width);
         self.points(points);
         self.content.text.push_str("S\n");
-        Ok(())
     }
 
-    fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, points: I, style: &S) -> Drawn {
-        self.color(style.color(), "rg");
+    fn polygon(&mut self, points: impl IntoIterator<Item = BackendCoord>, color: BackendColor) {
+        self.color(color, "rg");
         self.points(points);
         self.content.text.push_str("f\n");
-        Ok(())
     }
 
-    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, at: BackendCoord) -> Drawn {
-        let place = TextPlace::new(text, style, at);
-        self.color(style.color(), "rg");
+    fn text(&mut self, text: &str, place: &TextPlace, color: BackendColor) {
+        self.color(color, "rg");
         let factor = place.face.pixels_per_unit(place.size);
         for placed in place.face.place(text, place.size).0 {
             let Some(outline) = place.face.outline(placed.glyph) else { continue };
@@ -168,7 +136,6 @@ impl DrawingBackend for Pdf<'_> {
                 self.content.text.push_str("f\n");
             }
         }
-        Ok(())
     }
 }
 

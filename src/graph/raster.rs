@@ -1,19 +1,16 @@
 //! PNG: pixels by tiny-skia, text by ab_glyph.
 
-use std::convert::Infallible;
 use std::io;
 
 use ab_glyph::{Font as _, point as glyph_point};
-use plotters_backend::{BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind};
+use plotters_backend::{BackendColor, BackendCoord};
 use tiny_skia::{
     Color as SkiaColor, FillRule, LineCap, LineJoin, Paint, Path, PathBuilder, Pixmap, PremultipliedColorU8, Rect,
     Stroke, Transform,
 };
 
 use super::Color;
-use super::surface::{Surface, TextPlace, Turn, UNITS, pixels, point};
-
-type Drawn = Result<(), DrawingErrorKind<Infallible>>;
+use super::surface::{Ink, Pen, TextPlace, Turn, UNITS, pixels, point};
 
 /// A picture of pixels.
 pub(super) struct Raster<'a> {
@@ -34,7 +31,7 @@ impl<'a> Raster<'a> {
         self.pixmap.fill_path(path, &paint, FillRule::Winding, Transform::identity(), None);
     }
 
-    fn stroke(&mut self, path: &Path, color: BackendColor, width: u32) {
+    fn stroke(&mut self, path: &Path, Ink { color, width }: Ink) {
         let stroke = Stroke {
             width: width as f32 / UNITS as f32,
             line_cap: LineCap::Butt,
@@ -91,70 +88,37 @@ fn path(points: impl IntoIterator<Item = BackendCoord>, close: bool) -> Option<P
     path.finish()
 }
 
-impl Surface for Raster<'_> {}
-
-impl DrawingBackend for Raster<'_> {
-    type ErrorType = Infallible;
-
-    fn get_size(&self) -> (u32, u32) {
-        (self.pixmap.width() * UNITS.unsigned_abs(), self.pixmap.height() * UNITS.unsigned_abs())
+impl Pen for Raster<'_> {
+    fn size(&self) -> (u32, u32) {
+        (self.pixmap.width(), self.pixmap.height())
     }
 
-    fn ensure_prepared(&mut self) -> Drawn {
-        Ok(())
-    }
-
-    fn present(&mut self) -> Drawn {
-        Ok(())
-    }
-
-    fn draw_pixel(&mut self, at: BackendCoord, color: BackendColor) -> Drawn {
-        let (x, y) = point(at);
-        self.blend(x as i64, y as i64, color, 1.0);
-        Ok(())
-    }
-
-    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> Drawn {
-        self.draw_path([from, to], style)
-    }
-
-    fn draw_rect<S: BackendStyle>(
-        &mut self,
-        (left, top): BackendCoord,
-        (right, bottom): BackendCoord,
-        style: &S,
-        fill: bool,
-    ) -> Drawn {
-        if !fill {
+    fn rectangle(&mut self, (left, top): BackendCoord, (right, bottom): BackendCoord, ink: Ink, filled: bool) {
+        if !filled {
             let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
             if let Some(path) = path(corners, true) {
-                self.stroke(&path, style.color(), style.stroke_width());
+                self.stroke(&path, ink);
             }
         } else if let Some(rect) = Rect::from_ltrb(pixels(left), pixels(top), pixels(right), pixels(bottom)) {
-            self.pixmap.fill_rect(rect, &paint(style.color()), Transform::identity(), None);
+            self.pixmap.fill_rect(rect, &paint(ink.color), Transform::identity(), None);
         }
-        Ok(())
     }
 
-    fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, points: I, style: &S) -> Drawn {
+    fn path(&mut self, points: impl IntoIterator<Item = BackendCoord>, ink: Ink) {
         if let Some(path) = path(points, false) {
-            self.stroke(&path, style.color(), style.stroke_width());
+            self.stroke(&path, ink);
         }
-        Ok(())
     }
 
-    fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, points: I, style: &S) -> Drawn {
+    fn polygon(&mut self, points: impl IntoIterator<Item = BackendCoord>, color: BackendColor) {
         if let Some(path) = path(points, true) {
-            self.fill(&path, style.color());
+            self.fill(&path, color);
         }
-        Ok(())
     }
 
     /// Each character is rasterised upright; for a text that runs upwards its pixels are put elsewhere, so it is as
     /// sharp as any other.
-    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, at: BackendCoord) -> Drawn {
-        let place = TextPlace::new(text, style, at);
-        let color = style.color();
+    fn text(&mut self, text: &str, place: &TextPlace, color: BackendColor) {
         let font = place.face.font();
         let scale = place.face.sharp_scale(place.size);
         // The base line is between two rows of pixels, and the text begins with a pixel.
@@ -175,17 +139,6 @@ impl DrawingBackend for Raster<'_> {
                 self.blend(x, y, color, coverage);
             });
         }
-        Ok(())
-    }
-
-    fn estimate_text_size<S: BackendTextStyle>(
-        &self,
-        text: &str,
-        style: &S,
-    ) -> Result<(u32, u32), DrawingErrorKind<Infallible>> {
-        let place = TextPlace::new(text, style, (0, 0));
-        let units = |pixels: f64| (pixels * f64::from(UNITS)).ceil() as u32;
-        Ok((units(place.face.width(text, place.size)), units(place.face.line_height(place.size))))
     }
 }
 

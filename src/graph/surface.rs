@@ -12,7 +12,7 @@ use plotters::element::PointCollection;
 use plotters::prelude::{DrawingArea, PathElement, Polygon, Rectangle, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color as _, FontDesc, FontFamily, FontStyle, FontTransform, RGBAColor, ShapeStyle, TextStyle};
-use plotters_backend::{BackendCoord, DrawingBackend, DrawingErrorKind};
+use plotters_backend::{BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind};
 
 use super::font::Face;
 use super::options::Font;
@@ -25,8 +25,94 @@ pub(super) type Failure = DrawingAreaErrorKind<Infallible>;
 
 /// A drawing backend that knows parts of a picture.
 pub(super) trait Surface: DrawingBackend<ErrorType = Infallible> {
+    /// What is drawn from now on belongs to this part.
+    fn begin(&mut self, part: &'static str);
+}
+
+/// What a format has to do. Coordinates and widths are in units.
+pub(super) trait Pen {
+    /// Width and height of the picture, in pixels.
+    fn size(&self) -> (u32, u32);
     /// What is drawn from now on belongs to this part; formats without parts need not care.
     fn begin(&mut self, _part: &'static str) {}
+    /// A rectangle, or its edge.
+    fn rectangle(&mut self, from: BackendCoord, to: BackendCoord, ink: Ink, filled: bool);
+    /// A line through points.
+    fn path(&mut self, points: impl IntoIterator<Item = BackendCoord>, ink: Ink);
+    /// A filled polygon.
+    fn polygon(&mut self, points: impl IntoIterator<Item = BackendCoord>, color: BackendColor);
+    /// A text.
+    fn text(&mut self, text: &str, place: &TextPlace, color: BackendColor);
+}
+
+/// How a line is drawn.
+#[derive(Clone, Copy)]
+pub(super) struct Ink {
+    pub color: BackendColor,
+    /// In units.
+    pub width: u32,
+}
+
+impl Ink {
+    fn of(style: &impl BackendStyle) -> Self {
+        Self { color: style.color(), width: style.stroke_width() }
+    }
+}
+
+/// A format's pen as plotters' backend.
+pub(super) struct Page<P>(pub P);
+
+impl<P: Pen> Surface for Page<P> {
+    fn begin(&mut self, part: &'static str) {
+        self.0.begin(part);
+    }
+}
+
+type Drawn = Result<(), DrawingErrorKind<Infallible>>;
+
+impl<P: Pen> DrawingBackend for Page<P> {
+    type ErrorType = Infallible;
+
+    fn get_size(&self) -> (u32, u32) {
+        let (width, height) = self.0.size();
+        (width * UNITS.unsigned_abs(), height * UNITS.unsigned_abs())
+    }
+
+    fn ensure_prepared(&mut self) -> Drawn {
+        Ok(())
+    }
+
+    fn present(&mut self) -> Drawn {
+        Ok(())
+    }
+
+    fn draw_pixel(&mut self, (x, y): BackendCoord, color: BackendColor) -> Drawn {
+        self.draw_rect((x, y), (x + UNITS, y + UNITS), &color, true)
+    }
+
+    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> Drawn {
+        self.draw_path([from, to], style)
+    }
+
+    fn draw_rect<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S, fill: bool) -> Drawn {
+        self.0.rectangle(from, to, Ink::of(style), fill);
+        Ok(())
+    }
+
+    fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, points: I, style: &S) -> Drawn {
+        self.0.path(points, Ink::of(style));
+        Ok(())
+    }
+
+    fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, points: I, style: &S) -> Drawn {
+        self.0.polygon(points, style.color());
+        Ok(())
+    }
+
+    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, at: BackendCoord) -> Drawn {
+        self.0.text(text, &TextPlace::new(text, style, at), style.color());
+        Ok(())
+    }
 }
 
 /// Pixels as units.
@@ -164,13 +250,15 @@ pub(super) struct TextPlace {
     pub face: Face,
     pub size: f64,
     pub at: (f64, f64),
+    /// Which part of the text is at `at`.
+    pub anchor: HPos,
     pub dx: f64,
     pub dy: f64,
     pub turn: Turn,
 }
 
 impl TextPlace {
-    pub fn new<S: plotters_backend::BackendTextStyle>(text: &str, style: &S, at: BackendCoord) -> Self {
+    fn new(text: &str, style: &impl BackendTextStyle, at: BackendCoord) -> Self {
         let face = Face::named(style.family().as_str());
         let size = style.size() / f64::from(UNITS);
         let anchor = style.anchor();
@@ -191,7 +279,7 @@ impl TextPlace {
             FontTransform::None | FontTransform::Rotate180 => Turn::None,
         };
         let at = (f64::from(at.0) / f64::from(UNITS), f64::from(at.1) / f64::from(UNITS));
-        Self { face, size, at, dx, dy, turn }
+        Self { face, size, at, anchor: anchor.h_pos, dx, dy, turn }
     }
 
     /// Where a place `(x, y)` of the text that is not turned (x along it, y downwards, from the anchor) really is.

@@ -1,14 +1,12 @@
 //! SVG, written by hand: a group a part of the picture, named by its class, texts as texts.
 
-use std::convert::Infallible;
 use std::fmt::{self, Write as _};
 
-use plotters_backend::{BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind};
+use plotters_backend::text_anchor::HPos;
+use plotters_backend::{BackendColor, BackendCoord};
 
 use super::Color;
-use super::surface::{Surface, TextPlace, Turn, UNITS, pixels};
-
-type Drawn = Result<(), DrawingErrorKind<Infallible>>;
+use super::surface::{Ink, Pen, TextPlace, Turn, UNITS, pixels};
 
 /// A document being written. [`Svg::finish`] closes it.
 pub(super) struct Svg<'a> {
@@ -71,7 +69,7 @@ impl<'a> Svg<'a> {
         opacity(self.out, "fill", color.alpha);
     }
 
-    fn stroked(&mut self, color: BackendColor, width: u32) {
+    fn stroked(&mut self, Ink { color, width }: Ink) {
         put!(self.out, " fill=\"none\" stroke=\"{}\"", hex(color));
         opacity(self.out, "stroke", color.alpha);
         put!(self.out, " stroke-width=\"{}\" stroke-linejoin=\"bevel\"", Short(width as f32 / UNITS as f32));
@@ -119,44 +117,18 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-impl Surface for Svg<'_> {
+impl Pen for Svg<'_> {
+    fn size(&self) -> (u32, u32) {
+        self.size
+    }
+
     fn begin(&mut self, part: &'static str) {
         self.close_part();
         put!(self.out, "<g class=\"{part}\">\n");
         self.part = Some(part);
     }
-}
 
-impl DrawingBackend for Svg<'_> {
-    type ErrorType = Infallible;
-
-    fn get_size(&self) -> (u32, u32) {
-        (self.size.0 * UNITS.unsigned_abs(), self.size.1 * UNITS.unsigned_abs())
-    }
-
-    fn ensure_prepared(&mut self) -> Drawn {
-        Ok(())
-    }
-
-    fn present(&mut self) -> Drawn {
-        Ok(())
-    }
-
-    fn draw_pixel(&mut self, (x, y): BackendCoord, color: BackendColor) -> Drawn {
-        self.draw_rect((x, y), (x + UNITS, y + UNITS), &color, true)
-    }
-
-    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> Drawn {
-        self.draw_path([from, to], style)
-    }
-
-    fn draw_rect<S: BackendStyle>(
-        &mut self,
-        (left, top): BackendCoord,
-        (right, bottom): BackendCoord,
-        style: &S,
-        fill: bool,
-    ) -> Drawn {
+    fn rectangle(&mut self, (left, top): BackendCoord, (right, bottom): BackendCoord, ink: Ink, filled: bool) {
         put!(
             self.out,
             "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"",
@@ -165,37 +137,33 @@ impl DrawingBackend for Svg<'_> {
             Short(pixels(right - left)),
             Short(pixels(bottom - top))
         );
-        if fill {
-            self.filled(style.color());
+        if filled {
+            self.filled(ink.color);
         } else {
-            self.stroked(style.color(), style.stroke_width());
+            self.stroked(ink);
         }
         self.out.push_str("/>\n");
-        Ok(())
     }
 
-    fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, points: I, style: &S) -> Drawn {
+    fn path(&mut self, points: impl IntoIterator<Item = BackendCoord>, ink: Ink) {
         self.points(points, false);
-        self.stroked(style.color(), style.stroke_width());
+        self.stroked(ink);
         self.out.push_str("/>\n");
-        Ok(())
     }
 
-    fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, points: I, style: &S) -> Drawn {
+    fn polygon(&mut self, points: impl IntoIterator<Item = BackendCoord>, color: BackendColor) {
         self.points(points, true);
-        self.filled(style.color());
+        self.filled(color);
         self.out.push_str("/>\n");
-        Ok(())
     }
 
-    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, at: BackendCoord) -> Drawn {
-        let place = TextPlace::new(text, style, at);
-        let (anchor, x) = match style.anchor().h_pos {
-            plotters_backend::text_anchor::HPos::Left => ("start", 0.0),
-            plotters_backend::text_anchor::HPos::Center => ("middle", 0.0),
-            plotters_backend::text_anchor::HPos::Right => ("end", 0.0),
+    fn text(&mut self, text: &str, place: &TextPlace, color: BackendColor) {
+        let anchor = match place.anchor {
+            HPos::Left => "start",
+            HPos::Center => "middle",
+            HPos::Right => "end",
         };
-        let (x, y) = place.turned(x, place.dy);
+        let (x, y) = place.turned(0.0, place.dy);
         put!(self.out, "<text x=\"{}\" y=\"{}\"", Short(x as f32), Short(y as f32));
         put!(self.out, " font-family=\"{}\" font-size=\"{}px\"", place.face.css_family(), Short(place.size as f32));
         if place.face.is_bold() {
@@ -215,8 +183,7 @@ impl DrawingBackend for Svg<'_> {
         if let Some(degrees) = degrees {
             put!(self.out, " transform=\"rotate({degrees} {} {})\"", Short(x as f32), Short(y as f32));
         }
-        self.filled(style.color());
+        self.filled(color);
         put!(self.out, ">{}</text>\n", Escaped(text));
-        Ok(())
     }
 }
