@@ -195,6 +195,10 @@ async fn what_finding_refuses() {
     }
     assert_problem(&server.post("/render/local", "\u{80}\u{2}cos").await, 404);
     assert_problem(&server.ask(TestRequest::delete().uri("/metrics/find?query=*")).await, 405);
+    assert_problem(&server.ask(TestRequest::delete().uri("/render?target=a")).await, 405);
+    let head =
+        server.ask(TestRequest::default().method(Method::HEAD).uri("/render?target=edge.ramp&format=json")).await;
+    assert_eq!((head.status, head.header("content-type")), (200, Some("application/json")));
     let called = server.get("/metrics/find?query=a.b&jsonp=jQuery1_2.cb").await;
     assert!(called.text().starts_with("jQuery1_2.cb([{\"text\""), "{}", called.text());
     assert_eq!(called.header("content-type"), Some("text/javascript"));

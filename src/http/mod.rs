@@ -4,10 +4,10 @@ mod answer;
 mod app;
 mod body;
 mod context;
-mod openapi;
 mod events;
 mod find;
 mod functions;
+mod openapi;
 mod outer;
 mod params;
 mod picture;
@@ -20,6 +20,7 @@ mod wire;
 use std::io;
 use std::net::TcpListener;
 
+use actix_web::http::Method;
 use actix_web::{HttpServer, middleware, web};
 
 pub use app::{App, BuildError};
@@ -34,11 +35,8 @@ pub fn routes(app: web::Data<App>) -> impl FnOnce(&mut web::ServiceConfig) {
         service.app_data(web::FormConfig::default().limit(app.config().limits.body));
         service.app_data(app);
         openapi::routes(service);
-        for path in ["/render", "/render/"] {
-            service.service(
-                web::resource(path).route(web::get().to(render::render)).route(web::post().to(render::render)),
-            );
-        }
+        let read = [Method::GET, Method::HEAD, Method::POST];
+        service.service(answer::resource(&["/render"], &read, render::render));
         find::routes(service);
         tags::routes(service);
         events::routes(service);

@@ -64,7 +64,7 @@ const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         path: "/render",
         methods: &["get", "post"],
-        summary: "Series of targets, computed over all backends. Parameters of query string and form body are merged; of a repeated one the last counts.",
+        summary: "Series of targets, computed over all backends. Parameters of query string and form body are merged; of a repeated one the last counts. Pictures take the parameters that graphite-web's take (width, height, areaMode, bgcolor…).",
         params: &[
             Param(
                 "target",
@@ -394,6 +394,7 @@ fn operation(endpoint: &Endpoint, method: &str) -> Value {
         "responses": {
             "200": {"description": "The answer.", "content": content(endpoint.answers)},
             "400": {"description": "The request is wrong.", "content": content(PLAIN)},
+            "413": {"description": "It asks for more than the limits allow.", "content": content(PLAIN)},
             "502": {"description": "Backends failed.", "content": content(PLAIN)},
             "504": {"description": "Time ran out.", "content": content(PLAIN)},
         },

@@ -119,7 +119,10 @@ fn accepted(http: &HttpRequest) -> Option<String> {
 /// each second, but an answer may be as old as its time to live.
 fn key(params: &Params, context: &Context, accept: Option<&str>) -> ResponseKey {
     let mut key = ResponseKey::of("render").field("accept-encoding", accept.unwrap_or_default());
-    for (name, value) in params.iter().filter(|(name, _)| !matches!(*name, "_" | "_salt" | "_uniq" | "uniq")) {
+    let params = || params.iter().filter(|(name, _)| !matches!(*name, "_" | "_salt" | "_uniq" | "uniq"));
+    // By their number no parameter can pass for a header, which may say whose data is asked for.
+    key = key.number("parameters", params().count() as i64);
+    for (name, value) in params() {
         key = key.field(name, value);
     }
     for (name, value) in context.passed.iter() {
@@ -270,4 +273,21 @@ fn cache_for(params: &Params, app: &App, bounds: TimeBounds) -> Result<Duration,
         return Ok(wanted);
     }
     Ok(wanted.min(Duration::from_secs(bounds.range().seconds().unsigned_abs().div_ceil(60))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_is_not_a_header() {
+        let of = |query: &str, passed: &[(&str, &str)]| {
+            let passed = passed.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            key(&Params::read(query, b""), &Context { id: "1".into(), client: None, passed }, None)
+        };
+        let tenant = of("target=a", &[("x-org-id", "2")]);
+        assert_eq!(tenant, of("target=a&_salt=5", &[("x-org-id", "2")]));
+        assert_ne!(tenant, of("target=a&x-org-id=2", &[]));
+        assert_ne!(tenant, of("target=a", &[]));
+    }
 }
