@@ -1,9 +1,9 @@
 //! Caches around a backend: series, and look-ups of names and tags.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::tier::{Bounds, CacheStats, Tier, Weigh};
 use crate::backend::{
@@ -353,18 +353,25 @@ impl TagSource for CachedBackend {
     }
 }
 
+/// Begins a new edition when it is dropped: an edit whose caller has gone away may have been made all the same.
+struct Edited<'a>(&'a AtomicU64);
+
+impl Drop for Edited<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
 /// Edits go through, and what was cached of the backend before is not found any more.
 #[async_trait]
 impl TagEditor for CachedBackend {
     async fn tag_series(&self, name: &str, scope: &Scope) -> Result<String, BackendError> {
-        let edited = self.editor().tag_series(name, scope).await;
-        self.edition.fetch_add(1, Ordering::AcqRel);
-        edited
+        let _edited = Edited(&self.edition);
+        self.editor().tag_series(name, scope).await
     }
 
     async fn del_series(&self, name: &str, scope: &Scope) -> Result<(), BackendError> {
-        let edited = self.editor().del_series(name, scope).await;
-        self.edition.fetch_add(1, Ordering::AcqRel);
-        edited
+        let _edited = Edited(&self.edition);
+        self.editor().del_series(name, scope).await
     }
 }

@@ -310,6 +310,20 @@ async fn an_edit_is_seen_at_once() {
     assert_eq!(inner.calls().len(), 8);
 }
 
+#[tokio::test]
+async fn an_edit_that_nobody_waits_for_is_seen_too() {
+    let inner = Arc::new(Fake::with("a", &["x;dc=eu"]).tagged());
+    let backend = cached(&inner);
+    backend.list(&TagLimits::default(), &scope()).await.expect("found");
+    inner.act([Act::Hang, Act::Answer]);
+    let scope = scope();
+    let mut edit = backend.tag_series("y;dc=us", &scope);
+    assert!((&mut edit).now_or_never().is_none());
+    drop(edit);
+    backend.list(&TagLimits::default(), &scope).await.expect("found");
+    assert_eq!(inner.calls(), [["tags"], ["tag y;dc=us"], ["tags"]]);
+}
+
 #[test]
 fn it_offers_what_its_backend_offers() {
     let plain = cached(&Arc::new(Fake::with("a", &[]).without_finder()));
