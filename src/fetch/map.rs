@@ -184,20 +184,6 @@ impl RequestMap {
         self.answers.is_empty()
     }
 
-    /// Whether an answer may miss something, or could not be given: such a request's result is not cached.
-    #[must_use]
-    pub fn is_partial(&self) -> bool {
-        self.answers.values().any(|outcome| outcome.as_ref().map_or(true, |found| !found.failures.is_empty()))
-    }
-
-    /// Why an answer could not be given, when there is such a selector: the request has to fail then.
-    #[must_use]
-    pub fn error(&self) -> Option<&FetchError> {
-        let failed = self.answers.iter().filter_map(|(selector, outcome)| Some((selector, outcome.as_ref().err()?)));
-        // Of several, the one that sorts first, so that the same request says the same.
-        failed.min_by_key(|(selector, _)| *selector).map(|(_, error)| &**error)
-    }
-
     /// Every failure of a backend, each once, sorted by backend: what a warning header or a log line says.
     #[must_use]
     pub fn failures(&self) -> Vec<BackendError> {
@@ -209,7 +195,7 @@ impl RequestMap {
     }
 }
 
-/// A selector that failed is an empty list here: ask [`RequestMap::error`] before the result is used.
+/// A selector that failed is an empty list here: whoever fetches it has to end the request ([`Lookup::Failed`]).
 impl Fetched for RequestMap {
     fn series(&self, selector: &Selector) -> Option<&[Series]> {
         self.answers.get(selector).map(|outcome| outcome.as_ref().map_or(&[][..], |found| &found.series))
@@ -242,8 +228,6 @@ mod tests {
         let error = Arc::new(FetchError::AllFailed { failures: Arc::new([timeout.clone()]) });
         map.insert(selector("b"), Err(error)).expect("within the limits");
         assert!(matches!(map.get(&selector("b")), Lookup::Failed(_)));
-        assert!(map.is_partial());
-        assert!(map.error().is_some_and(FetchError::is_timeout));
         assert_eq!(map.series(&selector("a")), Some(&[][..]));
         assert_eq!(map.series(&selector("c")), None);
         assert_eq!(map.failures(), [timeout]);
