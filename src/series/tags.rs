@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fancy_regex::Regex;
+use fancy_regex::{Regex, RegexBuilder};
 
 /// Tags of one series: name to value, sorted by name. A fetched series always has `name`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -233,6 +233,9 @@ pub enum TagQueryError {
     MatchesEverything,
 }
 
+/// Steps of backtracking for one text, some tenths of a millisecond; a pattern is compared with up to a million of them.
+const MAX_BACKTRACKS: usize = 10_000;
+
 /// A regular expression over tags or their values, as graphite-web with its default database reads it: anchored at
 /// the start, except that one which begins with `^` says itself where it is anchored (`^a|b` finds `b` anywhere).
 /// Case-sensitive.
@@ -252,10 +255,11 @@ impl TagPattern {
     }
 
     fn compile(pattern: &str, regex: &str) -> Result<Self, TagQueryError> {
-        Regex::new(regex).map(Self).map_err(|_| TagQueryError::Regex(pattern.to_owned()))
+        let regex = RegexBuilder::new(regex).backtrack_limit(MAX_BACKTRACKS).build();
+        regex.map(Self).map_err(|_| TagQueryError::Regex(pattern.to_owned()))
     }
 
-    /// Whether the text matches. A pattern that backtracks without end does not.
+    /// Whether the text matches. A pattern that backtracks too much does not.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         self.0.is_match(text).unwrap_or(false)
