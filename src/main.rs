@@ -255,7 +255,7 @@ fn render(
         Format::Data(format) => {
             let json = JsonOptions::default();
             let options = DataOptions { json, callback: None, zone: &zone, range: bounds.range() };
-            Ok(encode::data(format, &rendered.series, options).0)
+            Ok(encode::data(format, &rendered.series, options)?.0)
         }
         Format::Image(format) => Ok(graph::render(&rendered.series, &picture, &zone, format)?),
     }

@@ -85,7 +85,7 @@ fn encode(
     };
     let callback = case.get("jsonp").map(Callback::new).transpose().ok()?;
     let (body, content_type) =
-        encode::data(format, series, DataOptions { json, callback: callback.as_ref(), zone, range });
+        encode::data(format, series, DataOptions { json, callback: callback.as_ref(), zone, range }).expect("small");
     Some((format, body, content_type))
 }
 

@@ -1,6 +1,6 @@
 //! One entry for all formats of data.
 
-use super::{Callback, DataFormat, JsonOptions, csv, dygraph, json, json_parts, padded, raw, rickshaw};
+use super::{Callback, DataFormat, JsonOptions, TableTooLarge, csv, dygraph, json, json_parts, padded, raw, rickshaw};
 use crate::backend::{carbonapi, msgpack, pickle};
 use crate::clock::TimeZone;
 use crate::series::{PathExpression, Selector, Series, TimeRange};
@@ -19,25 +19,37 @@ pub struct DataOptions<'a> {
 }
 
 /// The answer's body and its `Content-Type`.
-#[must_use]
-pub fn data(format: DataFormat, series: &[Series], options: DataOptions<'_>) -> (Vec<u8>, &'static str) {
-    let (parts, content_type) = data_parts(format, series, options);
-    (joined(parts), content_type)
+///
+/// # Errors
+/// The form does not suit the series: see [`dygraph`].
+pub fn data(
+    format: DataFormat,
+    series: &[Series],
+    options: DataOptions<'_>,
+) -> Result<(Vec<u8>, &'static str), TableTooLarge> {
+    let (parts, content_type) = data_parts(format, series, options)?;
+    Ok((joined(parts), content_type))
 }
 
 /// The same, the body as parts that follow each other: what is large is not copied only to be in one piece.
-#[must_use]
-pub fn data_parts(format: DataFormat, series: &[Series], options: DataOptions<'_>) -> (Vec<Vec<u8>>, &'static str) {
+///
+/// # Errors
+/// As of [`data`].
+pub fn data_parts(
+    format: DataFormat,
+    series: &[Series],
+    options: DataOptions<'_>,
+) -> Result<(Vec<Vec<u8>>, &'static str), TableTooLarge> {
     let body = match format {
         DataFormat::Json if options.callback.is_none() => {
-            return (json_parts(series, options.json), format.content_type());
+            return Ok((json_parts(series, options.json), format.content_type()));
         }
         DataFormat::Json => json(series, options.json),
         DataFormat::Csv => csv(series, options.zone),
         DataFormat::Raw => raw(series),
         DataFormat::Pickle => pickle::write_render(series),
         DataFormat::MsgPack => msgpack::write_render(series),
-        DataFormat::Dygraph => dygraph(series),
+        DataFormat::Dygraph => dygraph(series)?,
         DataFormat::Rickshaw => rickshaw(series, options.json.pretty),
         DataFormat::CarbonApiV2 => carbonapi::v2::write_render(series),
         DataFormat::CarbonApiV3 => {
@@ -47,10 +59,10 @@ pub fn data_parts(format: DataFormat, series: &[Series], options: DataOptions<'_
             carbonapi::v3::write_render(questions.iter().zip(series))
         }
     };
-    match options.callback {
+    Ok(match options.callback {
         Some(callback) if format.is_json() => (vec![padded(Some(callback), body)], DataFormat::JSONP),
         _ => (vec![body], format.content_type()),
-    }
+    })
 }
 
 /// Parts as one piece.

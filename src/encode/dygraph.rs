@@ -1,17 +1,39 @@
 //! `format=dygraph`: one table of all series, for the dygraphs chart library.
 //!
 //! graphite-web takes the times of the first series and fails when another has more or fewer points. Here the table
-//! has a row for each time that any series has, so series of different steps share it.
+//! has a row for each time that any series has, so series of different steps share it. Where they share few times the
+//! table is far larger than the series are, so there is a limit.
+
+use std::collections::HashSet;
 
 use super::writer::Writer;
-use crate::series::Series;
+use crate::series::{Series, Step};
+
+/// The most cells of a table: about 1 GB of text.
+const MAX_CELLS: usize = 64_000_000;
+
+/// The table would be too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a table of all times of all series would have more than {MAX_CELLS} cells; ask for series of one step")]
+pub struct TableTooLarge;
 
 /// `{"labels" : ["Time", name…], "data" : [[milliseconds, value…], …]}`, rows by time; `null` where a series has no
 /// value. Without any series it is `{}`.
-#[must_use]
-pub fn dygraph(series: &[Series]) -> Vec<u8> {
+///
+/// # Errors
+/// The table would be too large.
+pub fn dygraph(series: &[Series]) -> Result<Vec<u8>, TableTooLarge> {
     if series.is_empty() {
-        return b"{}".to_vec();
+        return Ok(b"{}".to_vec());
+    }
+    // Most series have their times in common.
+    let grids: HashSet<(i64, Step, usize)> = series.iter().map(|s| (s.start(), s.step(), s.len())).collect();
+    let of_grid = |(start, step, len): (i64, Step, usize)| (0..len as i64).map(move |i| start + step.seconds() * i);
+    let mut times: Vec<i64> = grids.into_iter().flat_map(of_grid).collect();
+    times.sort_unstable();
+    times.dedup();
+    if times.len().saturating_mul(series.len()) > MAX_CELLS {
+        return Err(TableTooLarge);
     }
     let mut writer = Writer::new(false);
     writer.raw(b"{\"labels\" : ");
@@ -27,15 +49,14 @@ pub fn dygraph(series: &[Series]) -> Vec<u8> {
     writer.open(b'[');
     // The next point of each series.
     let mut next = vec![0; series.len()];
-    let time_of = |(series, &next): (&Series, &usize)| (next < series.len()).then(|| series.time(next));
-    while let Some(time) = series.iter().zip(&next).filter_map(time_of).min() {
+    for time in times {
         writer.item();
         writer.open(b'[');
         writer.item();
         writer.integer(time.saturating_mul(1000));
         for (series, next) in series.iter().zip(&mut next) {
             writer.item();
-            if time_of((series, next)) == Some(time) {
+            if *next < series.len() && series.time(*next) == time {
                 writer.float(series.values()[*next]);
                 *next += 1;
             } else {
@@ -46,16 +67,15 @@ pub fn dygraph(series: &[Series]) -> Vec<u8> {
     }
     writer.close(b']');
     writer.raw(b"}");
-    writer.finish()
+    Ok(writer.finish())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::series::Step;
 
     fn text(series: &[Series]) -> String {
-        String::from_utf8(dygraph(series)).expect("UTF-8")
+        String::from_utf8(dygraph(series).expect("small")).expect("UTF-8")
     }
 
     #[test]
@@ -79,5 +99,13 @@ mod tests {
             text(&[fine, coarse]),
             r#"{"labels" : ["Time", "fine", "coarse"], "data" : [[0, null, 10.0], [60000, 1.0, null], [120000, 2.0, 20.0], [180000, 3.0, null]]}"#
         );
+    }
+
+    #[test]
+    fn tables_of_few_shared_times_are_refused() {
+        let step = Step::new(100_000).expect("positive");
+        let apart = |i: i64| Series::new("a", i, step, vec![0.0; 8]);
+        let all: Vec<Series> = (0..3000).map(apart).collect();
+        assert_eq!(dygraph(&all), Err(TableTooLarge));
     }
 }

@@ -19,7 +19,7 @@ mod writer;
 pub use callback::{Callback, CallbackError};
 pub use csv::csv;
 pub use data::{DataOptions, data, data_parts, joined};
-pub use dygraph::dygraph;
+pub use dygraph::{TableTooLarge, dygraph};
 pub use format::{DataFormat, Format, ImageFormat};
 pub use json::{JsonOptions, json, json_parts};
 pub use max_data_points::max_data_points;

@@ -179,6 +179,7 @@ impl Question {
                 let options =
                     DataOptions { json: self.json(), zone: &self.zone, callback: self.callback.as_ref(), range };
                 encode::data_parts(*format, &rendered.series, options)
+                    .map_err(|e| Problem::new(StatusCode::PAYLOAD_TOO_LARGE, e.to_string()))?
             }
             Form::Picture(picture) => {
                 let body = picture.draw(rendered, &self.zone)?;
