@@ -12,8 +12,11 @@ use crate::series::Series;
 /// The most points that a request computes when nothing else is said: some 2 GB.
 pub const DEFAULT_COMPUTED: u64 = 256_000_000;
 
-/// What a call, and a series besides its points and its name, counts for.
-const FIXED: u64 = 32;
+/// What a call or path counts for.
+const STEP: u64 = 32;
+
+/// What a series counts for besides its points and its name: it takes some 600 bytes, most of them for tags.
+const SERIES: u64 = 80;
 
 /// What one request may compute and has spent; shared by the threads that evaluate its targets.
 #[derive(Debug)]
@@ -41,11 +44,11 @@ impl Budget {
     /// # Errors
     /// As [`Budget::spend`].
     pub(super) fn spend_step(&self) -> Result<(), EvaluateError> {
-        self.spend(FIXED)
+        self.spend(STEP)
     }
 }
 
 /// What series count for; a name, by the points that would take as many bytes.
 pub(super) fn cost<'a>(series: impl IntoIterator<Item = &'a Series>) -> u64 {
-    series.into_iter().map(|s| FIXED + (s.len() + s.name.len() / size_of::<f64>()) as u64).sum()
+    series.into_iter().map(|s| SERIES + (s.len() + s.name.len() / size_of::<f64>()) as u64).sum()
 }
