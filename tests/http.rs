@@ -171,6 +171,34 @@ async fn finding_as_clients_do() {
     assert_eq!(head.status, 200);
 }
 
+/// The deepest targets that there are, by several roads; what calls make counts too.
+#[actix_web::test]
+async fn deep_targets_need_no_more_stack_than_there_is() {
+    let server = Server::recorded().await;
+    let within = |calls: usize, target: &str| format!("{}{target}{}", "absolute(".repeat(calls), ")".repeat(calls));
+    let render = async |target: &str| {
+        let query = form_urlencoded::Serializer::new(String::new()).append_pair("target", target).finish();
+        server.get(&format!("/render?format=json&from=1699995600&until=1699999200&now=1699999200&{query}")).await
+    };
+    for target in [
+        within(128, "servers.web01.cpu.user"),
+        format!("servers.web01.cpu.user{}", "|absolute()".repeat(128)),
+        format!("{}servers.web01.cpu.user{}", "movingAverage(".repeat(100), ",2)".repeat(100)),
+        within(60, &format!("applyByNode(servers.web01.cpu.user,1,\"{}\")", within(60, "%.cpu.user"))),
+    ] {
+        let answer = render(&target).await;
+        assert_eq!((answer.status, answer.json()[0]["datapoints"].as_array().map(Vec::len)), (200, Some(60)));
+    }
+    let made = within(120, &format!("applyByNode(%.cpu.user,1,'{}')", within(120, "%.cpu.user")));
+    let answer = render(&within(120, &format!("applyByNode(servers.web01.cpu.user,1,\"{made}\")"))).await;
+    assert_problem(&answer, 400);
+    assert!(
+        answer.text().starts_with("calls and the targets that they make are nested too deeply"),
+        "{}",
+        answer.text()
+    );
+}
+
 #[actix_web::test]
 async fn what_finding_refuses() {
     let server = server(&[&["a.b"]]).await;

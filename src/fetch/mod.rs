@@ -173,6 +173,9 @@ fn distinct(failures: impl IntoIterator<Item = BackendError>) -> Vec<BackendErro
     failures.into_iter().map(|(_, error)| error).collect()
 }
 
+/// Bytes of stack of a thread: several times what the deepest target needs.
+const STACK: usize = 8 << 20;
+
 /// All backends, asked as one.
 pub struct Federation {
     inner: Arc<Inner>,
@@ -406,6 +409,8 @@ impl Federation {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads.max(1))
             .thread_name("fetch")
+            // Targets are parsed and evaluated on its threads, which recurse as deep as they are nested.
+            .thread_stack_size(STACK)
             .enable_all()
             .build()?;
         let mut federation = Self::on(runtime.handle().clone(), groups, events);

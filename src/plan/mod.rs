@@ -15,7 +15,7 @@ pub use memory::{Key as StepKey, StepMemory};
 use crate::bind::{BoundCall, Node, NodeId, NodeKind, Target};
 use crate::functions::{Ask, EvalError, Needs, Request, common_grid};
 use crate::series::{Selector, Step, TimeRange};
-use crate::target::Diagnostic;
+use crate::target::{Code, Diagnostic, MAX_DEPTH};
 
 /// What earlier rounds of a request have found out.
 #[derive(Clone, Debug, Default)]
@@ -82,6 +82,10 @@ pub enum PlanError {
 /// The most (node, range) pairs of one request. A nest of `timeStack`s multiplies them.
 const MAX_VISITS: usize = 100_000;
 
+/// What is wrong with a target in targets that are made by calls: each of them may be as deep as a target may be, and
+/// evaluation recurses through all.
+const TOO_DEEP: &str = "calls and the targets that they make are nested too deeply";
+
 /// The plan for all targets of a request over `request.range`.
 ///
 /// # Errors
@@ -91,7 +95,7 @@ pub fn plan(targets: &[Target], request: &Request, learnt: &Learnt) -> Result<Pl
         Planner { request, learnt, plan: Plan::default(), visited: HashSet::new(), probed: HashSet::new(), target: 0 };
     for (i, target) in targets.iter().enumerate() {
         planner.target = i;
-        planner.visit(&target.root, request.range)?;
+        planner.visit(&target.root, request.range, 0)?;
     }
     Ok(planner.plan)
 }
@@ -107,7 +111,8 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn visit(&mut self, node: &Arc<Node>, range: TimeRange) -> Result<(), PlanError> {
+    /// `depth` counts the calls around this node, also those whose targets were made while planning.
+    fn visit(&mut self, node: &Arc<Node>, range: TimeRange, depth: usize) -> Result<(), PlanError> {
         if !self.visited.insert((node.id, range)) {
             return Ok(());
         }
@@ -121,8 +126,11 @@ impl Planner<'_> {
             }
             NodeKind::Call(call) => call,
         };
+        if depth >= MAX_DEPTH {
+            return Err(self.wrong(Diagnostic::new(Code::TooDeep, node.span, TOO_DEEP)));
+        }
         let needs = demand(node.id, call, range, self.request, self.learnt)
-            .map_err(|e| PlanError::Target { target: self.target, diagnostic: call.diagnostic(node.span, &e) })?;
+            .map_err(|e| self.wrong(call.diagnostic(node.span, &e)))?;
         let unsure = !self.learnt.steps.contains_key(&node.id)
             && (needs == Needs::InputStep || self.learnt.guesses.contains_key(&node.id));
         let mut ranges = match needs {
@@ -137,20 +145,30 @@ impl Planner<'_> {
         }
         for range in ranges {
             for (_, input) in &call.inputs {
-                self.visit(input, range)?;
+                self.visit(input, range, depth + 1)?;
             }
         }
         if call.function.expand.is_some() {
             match self.learnt.targets.get(&(node.id, range)).cloned() {
                 Some(targets) => {
                     for target in targets.iter() {
-                        self.visit(&target.root, range)?;
+                        self.visit(&target.root, range, depth + 1).map_err(|e| match e {
+                            // A place in the made target is none in what the client wrote.
+                            PlanError::Target { target, diagnostic } => {
+                                PlanError::Target { target, diagnostic: Diagnostic { span: node.span, ..diagnostic } }
+                            }
+                            other @ PlanError::TooMany { .. } => other,
+                        })?;
                     }
                 }
                 None => self.probe(node, range, ProbeKind::Targets),
             }
         }
         Ok(())
+    }
+
+    fn wrong(&self, diagnostic: Diagnostic) -> PlanError {
+        PlanError::Target { target: self.target, diagnostic }
     }
 
     fn probe(&mut self, node: &Arc<Node>, range: TimeRange, kind: ProbeKind) {
