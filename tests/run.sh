@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need, then runs all of them: format, lints, Rust tests, and the end-to-end tests against real
+# Installs what the tests need, then runs all of them: format, lints, documentation, Rust tests, and the end-to-end tests against real
 # graphite-web. Stops at the first part that fails and shows its log. Writes only below target/ and into folders for
 # temporary files (and, as root, installs missing system packages with apt).
 #
@@ -115,6 +115,7 @@ if ! $only_e2e; then
     part "format" cargo fmt --all --check
     part "lints" cargo clippy --all-targets -- -D warnings
     part "Rust tests" rust_tests
+    part "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
     part "documentation tests" cargo test --doc
 fi
 part "build ($profile)" build_binary

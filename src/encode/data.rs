@@ -21,7 +21,7 @@ pub struct DataOptions<'a> {
 /// The answer's body and its `Content-Type`.
 ///
 /// # Errors
-/// The form does not suit the series: see [`dygraph`].
+/// The form does not suit the series: see [`dygraph()`].
 pub fn data(
     format: DataFormat,
     series: &[Series],

@@ -12,7 +12,7 @@ use crate::series::Series;
 /// How the JSON of a request is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct JsonOptions {
-    /// The most points a series should have (see [`super::max_data_points`]); `None` is no limit.
+    /// The most points a series should have (see [`super::max_data_points()`]); `None` is no limit.
     pub max_data_points: Option<NonZeroU64>,
     /// Leave points without a value out, and series without a point.
     pub no_null_points: bool,

@@ -299,6 +299,7 @@ impl Rounds {
 mod tests {
     use super::*;
     use crate::clock::TimeZone;
+    use crate::target::MAX_DEPTH;
 
     fn request(range: TimeRange) -> Request {
         Request {
@@ -316,7 +317,10 @@ mod tests {
     fn targets_evaluated_at_once_are_as_if_in_order() {
         let range = TimeRange::new(0, MANY_POINTS as i64).expect("not empty");
         let request = request(range);
-        let targets = ["scale(a,2)", "stacked(a)", "a", "stacked(a)", "setXFilesFactor(a,0.5)", "sumSeries(a,a)"];
+        // The last one is as deep as a target may be: threads that evaluate have the stack for it.
+        let deepest = format!("{}a{}", "absolute(".repeat(MAX_DEPTH), ")".repeat(MAX_DEPTH));
+        let targets =
+            ["scale(a,2)", "stacked(a)", "a", "stacked(a)", "setXFilesFactor(a,0.5)", "sumSeries(a,a)", &deepest];
         let one = Step::new(1).expect("positive");
         let mut rounds = Rounds::new(&targets, request, Vec::new(), None).expect("the targets are right");
         let mut fetched = HashMap::new();
@@ -328,7 +332,7 @@ mod tests {
             }
         };
         let shown: Vec<(f64, f64)> = lists.iter().map(|list| (list[0].values()[7], list[0].x_files_factor)).collect();
-        assert_eq!(shown, [(2.0, 0.0), (1.0, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 0.5), (2.0, 0.5)]);
+        assert_eq!(shown, [(2.0, 0.0), (1.0, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 0.5), (2.0, 0.5), (1.0, 0.5)]);
     }
 
     /// A hundred bytes of target that would make a million series, each step of them small.
