@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the tests need, then runs all of them: format, lints, documentation, Rust tests, and the end-to-end tests against real
-# graphite-web. Stops at the first part that fails and shows its log. Writes only below target/ and into folders for
-# temporary files (and, as root, installs missing system packages with apt).
+# Installs what the tests need, then runs all of them: format, lints, documentation, Rust tests, and the end-to-end tests
+# against real graphite-web. Stops at the first part that fails and shows its log. Writes only below target/ and into
+# folders for temporary files (and, as root, installs missing system packages with apt).
 #
 #   bash tests/run.sh            everything
 #   bash tests/run.sh --debug    the same, end to end over the debug binary (builds faster)

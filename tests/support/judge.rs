@@ -1,5 +1,6 @@
 //! The rules by which an answer is compared with a recorded one.
 
+use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -71,19 +72,28 @@ impl HttpAnswer {
     }
 }
 
-/// `None` when a server's answer to a recorded case (not to a render) is right, else what is wrong.
-pub fn judge(case: &Value, answer: &HttpAnswer) -> Option<String> {
+/// What the status says alone: a judgement, or that the rest of the answer has to be looked at.
+fn judge_status(case: &Value, answer: &HttpAnswer) -> ControlFlow<Option<String>> {
     let want = case["status"].as_u64().expect("a status") as u16;
     let status = answer.status;
     match want {
         // An accident of graphite-web's: a good answer is right, and so is the client's mistake.
-        500 => return (status >= 500).then(|| format!("status {status}")),
-        404 | 405 => return (!(400..500).contains(&status)).then(|| format!("status {status}, want a 4xx")),
-        _ if want != status => {
-            return Some(format!("status {status}, want {want}: {}", String::from_utf8_lossy(&answer.body)));
+        500 => ControlFlow::Break((status >= 500).then(|| format!("status {status}"))),
+        404 | 405 => {
+            ControlFlow::Break((!(400..500).contains(&status)).then(|| format!("status {status}, want a 4xx")))
         }
-        200 => {}
-        _ => return None,
+        _ if want != status => {
+            ControlFlow::Break(Some(format!("status {status}, want {want}: {}", String::from_utf8_lossy(&answer.body))))
+        }
+        200 => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(None),
+    }
+}
+
+/// `None` when a server's answer to a recorded case (not to a render) is right, else what is wrong.
+pub fn judge(case: &Value, answer: &HttpAnswer) -> Option<String> {
+    if let ControlFlow::Break(judged) = judge_status(case, answer) {
+        return judged;
     }
     for (name, value) in case["resp_headers"].as_object().into_iter().flatten() {
         if answer.header(name) != value.as_str() {
@@ -120,16 +130,8 @@ pub fn judge(case: &Value, answer: &HttpAnswer) -> Option<String> {
 
 /// `None` when a server's answer to a recorded render is right, else what is wrong.
 pub fn judge_render(case: &Value, answer: &HttpAnswer) -> Option<String> {
-    let want = case["status"].as_u64().expect("a status") as u16;
-    let status = answer.status;
-    match want {
-        500 => return (status >= 500).then(|| format!("status {status}")),
-        404 | 405 => return (!(400..500).contains(&status)).then(|| format!("status {status}, want a 4xx")),
-        _ if want != status => {
-            return Some(format!("status {status}, want {want}: {}", String::from_utf8_lossy(&answer.body)));
-        }
-        200 => {}
-        _ => return None,
+    if let ControlFlow::Break(judged) = judge_status(case, answer) {
+        return judged;
     }
     if answer.header("content-type") != case["content_type"].as_str() {
         return Some(format!("content type {:?}, want {}", answer.header("content-type"), case["content_type"]));
