@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::backend::protocol::{self, Bulk};
 use crate::backend::transport::{HttpBackend, HttpSettings, SettingsError, shown};
-use crate::backend::{Backend, BackendId, Scope};
+use crate::backend::{Backend, BackendId, Scope, wire};
 use crate::cache::{Bounds, CachedBackend, LookupCache, ResponseCache, SeriesCache};
 use crate::config::{Config, GroupKind, GroupSettings};
 use crate::fetch::{self, Federation, Group, Order};
@@ -71,7 +71,9 @@ impl App {
         let lookups = Arc::new(LookupCache::new(Bounds { bytes: cache.find_size, ttl: cache.find_ttl }));
         let cached =
             |backend| -> Arc<dyn Backend> { Arc::new(CachedBackend::new(backend, series.clone(), lookups.clone())) };
-        let groups = config.groups.iter().map(|settings| group(settings, &cached)).collect::<Result<Vec<_>, _>>()?;
+        let answers = answer_limits(config.limits.fetched);
+        let groups =
+            config.groups.iter().map(|settings| group(settings, answers, &cached)).collect::<Result<Vec<_>, _>>()?;
         Self::with_groups(config, groups)
     }
 
@@ -153,7 +155,18 @@ fn whisper(settings: &GroupSettings, path: &Path) -> Result<Arc<dyn Backend>, Bu
     Ok(Arc::new(store))
 }
 
-fn group(settings: &GroupSettings, cached: &dyn Fn(Arc<dyn Backend>) -> Arc<dyn Backend>) -> Result<Group, BuildError> {
+/// What is read of one backend's answer: as much as a request may fetch, and of names never less than usual.
+fn answer_limits(fetched: fetch::Limits) -> wire::Limits {
+    let number = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let usual = wire::Limits::default();
+    wire::Limits { entries: number(fetched.series).max(usual.entries), points: number(fetched.points) }
+}
+
+fn group(
+    settings: &GroupSettings,
+    answers: wire::Limits,
+    cached: &dyn Fn(Arc<dyn Backend>) -> Arc<dyn Backend>,
+) -> Result<Group, BuildError> {
     let mut backends: Vec<Arc<dyn Backend>> = Vec::new();
     // Local files change without notice and are quick to read: no cache around them.
     backends.extend(settings.path.as_deref().map(|path| whisper(settings, path)).transpose()?);
@@ -166,6 +179,7 @@ fn group(settings: &GroupSettings, cached: &dyn Fn(Arc<dyn Backend>) -> Arc<dyn 
         http.connect_timeout = settings.connect_timeout;
         http.concurrency = NonZeroUsize::new(settings.concurrency).unwrap_or(NonZeroUsize::MIN);
         http.max_body_bytes = settings.max_answer;
+        http.limits = answers;
         http.failures_before_rest = settings.failures_before_rest;
         http.retry_delay = settings.retry_delay;
         let backend = HttpBackend::new(http, protocol)
@@ -184,4 +198,17 @@ fn group(settings: &GroupSettings, cached: &dyn Fn(Arc<dyn Backend>) -> Arc<dyn 
     group.min_available = settings.min_available;
     group.prefixes.clone_from(&settings.prefixes);
     Ok(group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An operator who allows more than the defaults is not stopped by those of the decoders.
+    #[test]
+    fn answers_may_be_as_large_as_the_configuration_says() {
+        let limits = |series, points| answer_limits(fetch::Limits { series, points, ..fetch::Limits::default() });
+        assert_eq!(limits(3_000_000, 200_000_000), wire::Limits { entries: 3_000_000, points: 200_000_000 });
+        assert_eq!(limits(10, 1000), wire::Limits { entries: 1_000_000, points: 1000 });
+    }
 }
