@@ -352,4 +352,20 @@ mod tests {
             assert!(matches!(error, RoundsError::TooMuch { limit: 1_000_000 }), "{error}");
         }
     }
+
+    /// Each range is a request to a backend: a short target must not make tens of thousands of them.
+    #[test]
+    fn what_reads_countless_ranges_is_refused() {
+        let range = TimeRange::new(0, 3_600).expect("not empty");
+        let ranges = |target: &str| {
+            let mut rounds = Rounds::new(&[target], request(range), Vec::new(), None).expect("the target is right");
+            rounds.advance(&HashMap::new()).map(|advance| match advance {
+                Advance::Fetch(selectors) => selectors.len(),
+                Advance::Done(_) => 0,
+            })
+        };
+        assert_eq!(ranges("timeStack(a,'1s',0,1000)").expect("planned"), 1000);
+        let error = ranges("timeStack(timeStack(a,'1s',0,300),'300s',0,300)").expect_err("90,000 ranges");
+        assert_eq!(error.to_string(), "the request reads more than 2000 time ranges");
+    }
 }

@@ -72,15 +72,20 @@ pub enum PlanError {
         diagnostic: Diagnostic,
     },
     /// The targets read more than is allowed.
-    #[error("the request reads more than {limit} combinations of pattern and range")]
+    #[error("the request reads more than {limit} {of}")]
     TooMany {
         /// The limit.
         limit: usize,
+        /// Of what.
+        of: &'static str,
     },
 }
 
 /// The most (node, range) pairs of one request. A nest of `timeStack`s multiplies them.
 const MAX_VISITS: usize = 100_000;
+
+/// The most time ranges of one request. Each of them is a request of its own to most backends.
+const MAX_RANGES: usize = 2_000;
 
 /// What is wrong with a target in targets that are made by calls: each of them may be as deep as a target may be, and
 /// evaluation recurses through all.
@@ -96,6 +101,10 @@ pub fn plan(targets: &[Target], request: &Request, learnt: &Learnt) -> Result<Pl
     for (i, target) in targets.iter().enumerate() {
         planner.target = i;
         planner.visit(&target.root, request.range, 0)?;
+    }
+    let ranges: HashSet<TimeRange> = planner.plan.selectors.iter().map(|selector| selector.range).collect();
+    if ranges.len() > MAX_RANGES {
+        return Err(PlanError::TooMany { limit: MAX_RANGES, of: "time ranges" });
     }
     Ok(planner.plan)
 }
@@ -117,7 +126,7 @@ impl Planner<'_> {
             return Ok(());
         }
         if self.visited.len() > MAX_VISITS {
-            return Err(PlanError::TooMany { limit: MAX_VISITS });
+            return Err(PlanError::TooMany { limit: MAX_VISITS, of: "combinations of pattern and range" });
         }
         let call = match &node.kind {
             NodeKind::Path { pattern, .. } => {
