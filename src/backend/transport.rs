@@ -604,7 +604,10 @@ pub fn shown(url: &str) -> String {
 }
 
 /// The URL without what follows its path, to which paths can be appended.
-fn base_url(text: &str) -> Result<String, SettingsError> {
+///
+/// # Errors
+/// It is not the URL of a backend.
+pub fn base_url(text: &str) -> Result<String, SettingsError> {
     let error = |reason: String| SettingsError::Url { url: text.to_owned(), reason };
     let url = Url::parse(text).map_err(|e| error(e.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {

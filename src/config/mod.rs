@@ -11,12 +11,15 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use reqwest::Url;
 use toml::de::DeTable;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 pub use reader::Mistake;
 use reader::{Findings, Section};
 
-use crate::backend::protocol;
+use crate::backend::{protocol, transport};
 use crate::clock::TimeZone;
 use crate::evaluate::DEFAULT_COMPUTED;
 use crate::fetch::Limits;
@@ -344,12 +347,12 @@ fn read_config(root: &Section<'_>, folder: &Path) -> Config {
     Config {
         listen,
         time_zone,
-        request_timeout: root.duration("request_timeout").unwrap_or(d.request_timeout),
+        request_timeout: root.positive("request_timeout").unwrap_or(d.request_timeout),
         strict: root.boolean("strict").unwrap_or(d.strict),
         x_files_factor: root.fraction("x_files_factor").unwrap_or(d.x_files_factor),
         http_threads: count(root.integer("http_threads", 0), d.http_threads),
         fetch_threads: count(root.integer("fetch_threads", 0), d.fetch_threads),
-        log: root.string("log").unwrap_or(d.log),
+        log: read_log(root).unwrap_or(d.log),
         log_json: root.boolean("log_json").unwrap_or(d.log_json),
         limits: root.table("limits", read_limits, RequestLimits::default),
         cache: root.table("cache", read_cache, CacheSettings::default),
@@ -359,6 +362,24 @@ fn read_config(root: &Section<'_>, folder: &Path) -> Config {
             .map(|p| folder.join(p)),
         groups,
     }
+}
+
+fn read_log(root: &Section<'_>) -> Option<String> {
+    let filter = root.string("log")?;
+    // A level that is misspelt would be taken for the name of a module, and nothing would be logged any more.
+    let misspelt = |part: &str| {
+        let part = part.trim();
+        !part.contains(['=', '[', ':']) && part.parse::<LevelFilter>().is_err()
+    };
+    let wrong = filter.split(',').find(|part| misspelt(part)).map(str::to_owned);
+    let wrong = wrong.or_else(|| EnvFilter::try_new(&filter).is_err().then(|| filter.clone()));
+    if let Some(wrong) = wrong {
+        let levels = "error, warn, info, debug, trace, off";
+        let message =
+            format!("\"{wrong}\" is neither a level ({levels}) nor a filter such as \"plumbago::backend=debug\"");
+        root.mistake("log", message);
+    }
+    Some(filter)
 }
 
 fn count(read: Option<u64>, default: usize) -> usize {
@@ -372,10 +393,10 @@ fn read_limits(t: &Section<'_>) -> RequestLimits {
         fetched: Limits {
             series: t.integer("series", 1).unwrap_or(d.fetched.series),
             points: t.integer("points", 1).unwrap_or(d.fetched.points),
-            bytes: t.bytes("memory").unwrap_or(d.fetched.bytes),
+            bytes: t.size("memory").unwrap_or(d.fetched.bytes),
         },
         computed: t.integer("computed", 1).unwrap_or(d.computed),
-        body: count(t.bytes("body"), d.body),
+        body: count(t.size("body"), d.body),
     }
 }
 
@@ -401,10 +422,34 @@ fn read_http(t: &Section<'_>) -> HttpSettings {
             Err(_) => t.mistake("trusted_proxies", format!("\"{proxy}\" is not an IP address")),
         }
     }
+    let origins = t.strings("cors_origins").unwrap_or(d.cors_origins);
+    for origin in origins.iter().filter(|origin| *origin != "*") {
+        // Browsers send exactly this: no path, not even a slash, and no port that goes without saying.
+        match Url::parse(origin).map(|url| url.origin().ascii_serialization()) {
+            Ok(sent) if sent == *origin => {}
+            Ok(sent) if sent != "null" => {
+                t.mistake("cors_origins", format!("\"{origin}\" is not what browsers send; write \"{sent}\""));
+            }
+            _ => t.mistake(
+                "cors_origins",
+                format!("\"{origin}\" is not an origin such as \"https://grafana.example.org\""),
+            ),
+        }
+    }
+    let headers = t.strings("headers_to_pass").unwrap_or(d.headers_to_pass);
+    for header in &headers {
+        let name = header.strip_suffix('*').unwrap_or(header);
+        if header.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&b)) {
+            t.mistake(
+                "headers_to_pass",
+                format!("\"{header}\" is not the name of a header, such as \"X-Org-Id\" or \"X-Grafana-*\""),
+            );
+        }
+    }
     HttpSettings {
-        cors_origins: t.strings("cors_origins").unwrap_or(d.cors_origins),
+        cors_origins: origins,
         trusted_proxies: proxies,
-        headers_to_pass: t.strings("headers_to_pass").unwrap_or(d.headers_to_pass),
+        headers_to_pass: headers,
         compress: t.boolean("compress").unwrap_or(d.compress),
     }
 }
@@ -426,11 +471,11 @@ fn read_group(t: &Section<'_>, folder: &Path) -> GroupSettings {
     group.urls = t.strings("urls").unwrap_or_default();
     group.path = t.string("path").map(|p| folder.join(p));
     group.tag_index = t.string("tag_index").filter(|p| !p.is_empty()).map(|p| folder.join(p));
-    group.rescan = t.duration("rescan").unwrap_or(group.rescan);
-    group.timeout = t.duration("timeout").unwrap_or(group.timeout);
-    group.connect_timeout = t.duration("connect_timeout").unwrap_or(group.connect_timeout);
+    group.rescan = t.positive("rescan").unwrap_or(group.rescan);
+    group.timeout = t.positive("timeout").unwrap_or(group.timeout);
+    group.connect_timeout = t.positive("connect_timeout").unwrap_or(group.connect_timeout);
     group.concurrency = count(t.integer("concurrency", 1), group.concurrency);
-    group.max_answer = t.bytes("max_answer").unwrap_or(group.max_answer);
+    group.max_answer = t.size("max_answer").unwrap_or(group.max_answer);
     group.failures_before_rest = t
         .integer("failures_before_rest", 1)
         .map_or(group.failures_before_rest, |n| u32::try_from(n).unwrap_or(u32::MAX));
@@ -463,8 +508,8 @@ fn read_group(t: &Section<'_>, folder: &Path) -> GroupSettings {
             t.mistake("path", "only a whisper group has a path");
         }
         for url in &group.urls {
-            if !(url.starts_with("http://") || url.starts_with("https://")) {
-                t.mistake("urls", format!("\"{url}\" is not a URL such as \"http://10.0.0.1:8080\""));
+            if let Err(error) = transport::base_url(url) {
+                t.mistake("urls", error.to_string());
             }
         }
         for (i, url) in group.urls.iter().enumerate() {
@@ -474,6 +519,14 @@ fn read_group(t: &Section<'_>, folder: &Path) -> GroupSettings {
         }
         if group.min_available > group.urls.len() {
             t.mistake("min_available", format!("more than the {} urls", group.urls.len()));
+        }
+    }
+    for prefix in &group.prefixes {
+        if prefix.split('.').any(|node| node.is_empty() || node.contains(['*', '?', '[', '{'])) {
+            t.mistake(
+                "prefixes",
+                format!("\"{prefix}\" is not the beginning of a name, such as \"servers\" or \"apps.web\""),
+            );
         }
     }
     if group.hedge_after.is_some() && group.kind != GroupKind::Replicas {
@@ -528,6 +581,54 @@ mod tests {
                 .iter()
                 .any(|m| m.contains("did you mean \"graphite\"?"))
         );
+    }
+
+    /// What would only be noticed when the program starts, or when nothing comes back.
+    #[test]
+    fn values_that_cannot_work_are_mistakes() {
+        let of = |top: &str, group: &str| mistakes(&format!("{top}\n{GROUP}{group}\n"));
+        for top in [
+            "log = \"plumbago::backend=debug,info\"",
+            "log = \"WARN\"",
+            "[http]\ncors_origins = [\"*\", \"https://g.example\", \"http://g.example:3000\"]",
+            "[http]\nheaders_to_pass = [\"*\", \"X-A_b\", \"X-*\"]",
+        ] {
+            assert_eq!(of(top, "prefixes = [\"servers\", \"apps.web-1\"]"), [""; 0], "{top}");
+        }
+        for (top, group, expected) in [
+            ("log = \"infoo\"", "", "p.toml:1: log: \"infoo\" is neither a level"),
+            ("log = \"info,a=b=c\"", "", "p.toml:1: log: "),
+            ("request_timeout = \"0s\"", "", "p.toml:1: request_timeout: expected a length of time above 0"),
+            ("[limits]\nmemory = 0", "", "p.toml:2: limits.memory: expected a number of bytes above 0"),
+            (
+                "[http]\ncors_origins = [\"https://G.example:443/\"]",
+                "",
+                "p.toml:2: http.cors_origins: \"https://G.example:443/\" is not what browsers send; write \"https://g.example\"",
+            ),
+            (
+                "[http]\ncors_origins = [\"g.example\"]",
+                "",
+                "p.toml:2: http.cors_origins: \"g.example\" is not an origin",
+            ),
+            (
+                "[http]\nheaders_to_pass = [\"X A\"]",
+                "",
+                "p.toml:2: http.headers_to_pass: \"X A\" is not the name of a header",
+            ),
+            ("", "timeout = \"0s\"", "p.toml:7: group[0].timeout: expected a length of time above 0"),
+            ("", "max_answer = \"0MB\"", "p.toml:7: group[0].max_answer: expected a number of bytes above 0"),
+            ("", "prefixes = [\"\"]", "p.toml:7: group[0].prefixes: \"\" is not the beginning of a name"),
+            ("", "prefixes = [\"*.a\"]", "p.toml:7: group[0].prefixes: \"*.a\" is not the beginning of a name"),
+        ] {
+            let found = of(top, group);
+            assert!(found.len() == 1 && found[0].starts_with(expected), "{found:?}");
+        }
+        for url in ["h:1", "http://h:99999", "http://h:1/?q=1", "https://", "ftp://h"] {
+            let text = format!("[[group]]\nname = \"a\"\nprotocol = \"graphite\"\nurls = [\"{url}\"]\n");
+            let found = mistakes(&text);
+            let expected = format!("p.toml:4: group[0].urls: `{url}` is not the URL of a backend");
+            assert!(found.len() == 1 && found[0].starts_with(&expected), "{found:?}");
+        }
     }
 
     /// The documented file names every key there is and shows its default.

@@ -138,6 +138,25 @@ impl<'a> Section<'a> {
         })
     }
 
+    /// As [`Section::duration`], but not 0, where nothing would be done in time.
+    pub fn positive(&self, name: &'static str) -> Option<Duration> {
+        let read = self.duration(name);
+        self.above_0(name, "a length of time", read, Duration::is_zero)
+    }
+
+    /// As [`Section::bytes`], but not 0, where nothing would be small enough.
+    pub fn size(&self, name: &'static str) -> Option<u64> {
+        let read = self.bytes(name);
+        self.above_0(name, "a number of bytes", read, |bytes| *bytes == 0)
+    }
+
+    fn above_0<T>(&self, name: &'static str, what: &str, read: Option<T>, is_0: impl Fn(&T) -> bool) -> Option<T> {
+        if read.as_ref().is_some_and(is_0) {
+            self.mistake(name, format!("expected {what} above 0"));
+        }
+        read
+    }
+
     pub fn strings(&self, name: &'static str) -> Option<Vec<String>> {
         self.read(name, "a list of strings", |v| {
             v.as_array()?.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect()
