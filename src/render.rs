@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::backend::{BackendError, Scope};
-use crate::evaluate::{Advance, Rounds, RoundsError};
+use crate::evaluate::{Advance, GivenUp, Rounds, RoundsError};
 use crate::fetch::{Federation, FetchError, LimitExceeded, Limits, Lookup, RequestMap, listed};
 use crate::functions::Request;
 use crate::plan::StepMemory;
@@ -207,8 +207,12 @@ impl Renderer {
         let RenderRequest { targets, overrides, request, scope, strict } = request;
         let texts = targets.clone();
         let memory = self.memory.clone();
+        // It is gone when this future is: when the client has left, or its time is over.
+        let waiting = Arc::new(());
+        let gone = Arc::downgrade(&waiting);
+        let given_up = GivenUp::when(move || gone.strong_count() == 0);
         let rounds = self.compute(move || Rounds::new(&targets, request, overrides, memory)).await?;
-        let mut rounds = rounds.map_err(|e| failed(&texts, e))?.computing_at_most(self.computed);
+        let mut rounds = rounds.map_err(|e| failed(&texts, e))?.computing_at_most(self.computed).until(given_up);
         let mut map = RequestMap::new(self.limits);
         let lists = loop {
             let (advanced, r, m) = self
@@ -223,6 +227,7 @@ impl Renderer {
                 Advance::Fetch(selectors) => self.fetch(&mut map, &selectors, &scope).await?,
             }
         };
+        drop(waiting);
         self.stats.misses.fetch_add(u64::from(rounds.misses()), Ordering::Relaxed);
         let failures = map.failures();
         if !failures.is_empty() {
@@ -278,6 +283,7 @@ fn failed(texts: &[String], error: RoundsError) -> RenderError {
             RenderError::Target { text: texts.get(target).cloned().unwrap_or_default(), diagnostic }
         }
         error @ (RoundsError::TooMany(_) | RoundsError::TooMuch { .. }) => RenderError::TooMuch(error),
+        RoundsError::GivenUp => RenderError::Deadline { stage: "evaluating" },
         error @ RoundsError::Stuck { .. } => RenderError::Internal(error.to_string()),
     }
 }

@@ -7,13 +7,17 @@ mod support;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use actix_web::dev::Payload;
 use actix_web::http::Method;
-use actix_web::test::TestRequest;
+use actix_web::test::{TestRequest, init_service, try_call_service};
+use actix_web::{middleware, web};
 use async_trait::async_trait;
+use futures::{StreamExt as _, stream};
 use plumbago::backend::carbonapi::{self, v2, v3};
 use plumbago::backend::wire::Limits;
 use plumbago::backend::{Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Scope};
 use plumbago::config::Config;
+use plumbago::http::{App, outer, routes};
 use plumbago::series::{Selector, Series, Step};
 use plumbago::store::MemoryStore;
 use prost::Message as _;
@@ -562,4 +566,58 @@ async fn what_backends_would_refuse_does_not_reach_them() {
     assert_eq!(server.get("/metrics/expand?query=").await.json(), json!({"results": [""]}));
     let answer = server.get("/tags?filter=%5B").await;
     assert_eq!((answer.status, answer.json()["error"].is_string()), (400, true));
+}
+
+/// graphite-web and curl know forms of other kinds; such a one must not look like one that asks for nothing.
+#[actix_web::test]
+async fn bodies_that_are_not_read_are_refused() {
+    let server = server(&[&["a.b"]]).await;
+    let ask = async |body: &str, kind: &str, query: &str| {
+        let request = TestRequest::post().uri(&format!("/render{query}")).insert_header(("Content-Type", kind));
+        let answer = server.ask(request.set_payload(body.to_owned())).await;
+        (answer.status, answer.text().to_owned())
+    };
+    let nothing = (200, "[]".to_owned());
+    let query = "?target=none&format=json";
+    for kind in ["multipart/form-data; boundary=x", "application/json"] {
+        let (status, text) = ask("{\"target\": \"a.b\"}", kind, "").await;
+        assert_eq!((status, text.lines().count()), (415, 1), "{text}");
+        assert_eq!(ask("", kind, query).await, nothing);
+    }
+    assert_eq!(ask("{}", "application/json", query).await, nothing);
+    assert_eq!(ask("--x", "multipart/form-data; boundary=x", query).await.0, 415);
+    for kind in ["application/x-www-form-urlencoded", "text/plain", ""] {
+        assert_eq!(ask(&query[1..], kind, "").await, nothing);
+    }
+}
+
+#[actix_web::test]
+async fn long_answers_are_refused() {
+    let mut config = Config::default();
+    config.limits.fetched.points = 10;
+    let server = Server::over(config, vec![store("one", &["a.b"])]).await;
+    let at = format!("from={}&until={now}&now={now}", dataset::NOW - 600, now = dataset::NOW);
+    let get = async |rest: &str| server.get(&format!("/render?{at}&target=a.b{rest}")).await;
+    assert_eq!(get("&format=json").await.status, 200);
+    assert_eq!(get("&target=a.b&format=json&maxDataPoints=5").await.status, 200);
+    for rest in ["&target=a.b&format=json", "&target=a.b&format=csv&maxDataPoints=5"] {
+        let answer = get(rest).await;
+        assert_problem(&answer, 413);
+        assert!(answer.text().starts_with("the answer would have 20 points, more than 10;"), "{}", answer.text());
+    }
+}
+
+#[actix_web::test]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    let app = App::with_groups(Config::default(), Vec::new()).expect("an application");
+    let service = actix_web::App::new().wrap(middleware::from_fn(outer)).configure(routes(web::Data::new(app)));
+    let service = init_service(service).await;
+    let request = TestRequest::post().uri("/render").insert_header(("Content-Length", "9")).to_request();
+    let (request, _) = request.replace_payload(Payload::Stream { payload: stream::pending().boxed_local() });
+    // From here on the clock goes to the next timer whenever nothing else can happen.
+    tokio::time::pause();
+    let began = tokio::time::Instant::now();
+    let error = try_call_service(&service, request).await.expect_err("no answer");
+    assert_eq!(error.as_response_error().status_code(), 504);
+    assert_eq!(began.elapsed().as_secs(), 35, "the time of a request and a moment");
 }

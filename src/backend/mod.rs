@@ -11,6 +11,7 @@ mod tag_api;
 pub mod transport;
 pub mod wire;
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -214,6 +215,38 @@ pub trait TagEditor: Send + Sync {
     async fn del_series(&self, name: &str, scope: &Scope) -> Result<(), BackendError>;
 }
 
+/// What was found by a backend that answered in part, of the type that its answer would have had.
+#[derive(Clone)]
+pub struct Part(Arc<dyn Any + Send + Sync>);
+
+impl Part {
+    /// This.
+    pub fn new<T: Send + Sync + 'static>(found: T) -> Self {
+        Self(Arc::new(found))
+    }
+
+    /// It, when it is of this type.
+    #[must_use]
+    pub fn get<T: Clone + 'static>(&self) -> Option<T> {
+        self.0.downcast_ref::<T>().cloned()
+    }
+}
+
+impl fmt::Debug for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Part")
+    }
+}
+
+/// Errors are the same when they say the same; what came with them does not count.
+impl PartialEq for Part {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Part {}
+
 /// Why a backend did not answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BackendError {
@@ -261,6 +294,17 @@ pub enum BackendError {
         /// What is wrong with it.
         reason: String,
     },
+    /// It answered, but says that some of its own backends did not: what it sent is a part of what there is. A failure
+    /// like others, so that no cache keeps it and a replica is asked instead; what was found is for where there is none.
+    #[error("{backend} answered in part: {reason}")]
+    Partial {
+        /// Who.
+        backend: BackendId,
+        /// What it says of those that failed.
+        reason: String,
+        /// What it found.
+        found: Part,
+    },
     /// Its answer is larger than this server takes.
     #[error("{backend} sent more than {limit} {unit}")]
     TooLarge {
@@ -283,6 +327,7 @@ impl BackendError {
             | Self::Refused { backend, .. }
             | Self::BadQuery { backend, .. }
             | Self::Garbled { backend, .. }
+            | Self::Partial { backend, .. }
             | Self::TooLarge { backend, .. } => backend,
         }
     }

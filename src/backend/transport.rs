@@ -26,7 +26,7 @@ use tokio::time::{Instant, timeout_at};
 use super::protocol::{Payload, Protocol, WireRequest};
 use super::wire::{CodecError, Limits, joined, looks_like};
 use super::{
-    Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Scope, TagLimits, TagSource, tag_api,
+    Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Part, Scope, TagLimits, TagSource, tag_api,
 };
 use crate::series::{Selector, TimeRange};
 
@@ -151,6 +151,17 @@ impl fmt::Debug for HttpBackend {
     }
 }
 
+/// Name of the header by which a Plumbago says that backends of its own failed, and which.
+pub const PARTIAL: &str = "x-plumbago-partial";
+
+/// What a backend said.
+struct Said<T> {
+    /// `None` is "nothing found".
+    found: Option<T>,
+    /// That something is missing, and why.
+    partial: Option<String>,
+}
+
 /// A body that is read in the runtime; a longer one is decoded on a thread for blocking work.
 const SHORT_BODY: usize = 256 * 1024;
 
@@ -210,13 +221,13 @@ impl HttpBackend {
         &*self.protocol
     }
 
-    /// One question: send, receive, decode. `None` is "nothing found".
+    /// One question: send, receive, decode.
     async fn ask<T: Send + 'static>(
         &self,
         request: WireRequest,
         scope: &Scope,
         decode: impl FnOnce(&dyn Protocol, &[u8], &Limits) -> Result<T, CodecError> + Send + 'static,
-    ) -> Result<Option<T>, BackendError> {
+    ) -> Result<Said<T>, BackendError> {
         let result = self.ask_in_time(request, scope, decode).await;
         if let Err(error) = &result {
             self.counters.failures.fetch_add(1, Ordering::Relaxed);
@@ -230,7 +241,7 @@ impl HttpBackend {
         request: WireRequest,
         scope: &Scope,
         decode: impl FnOnce(&dyn Protocol, &[u8], &Limits) -> Result<T, CodecError> + Send + 'static,
-    ) -> Result<Option<T>, BackendError> {
+    ) -> Result<Said<T>, BackendError> {
         let backend = || self.settings.id.clone();
         let timeout = |_| BackendError::Timeout { backend: backend() };
         let deadline = scope.deadline.min(Instant::now() + self.settings.timeout);
@@ -260,11 +271,11 @@ impl HttpBackend {
             Err(elapsed) => Err((timeout(elapsed), Health::Failing)),
         };
         drop(turn);
-        let body = match received {
-            Ok(Some(body)) => body,
-            Ok(None) => {
+        let (body, partial) = match received {
+            Ok((Some(body), partial)) => (body, partial),
+            Ok((None, partial)) => {
                 attempt.end(Health::Well);
-                return Ok(None);
+                return Ok(Said { found: None, partial });
             }
             Err((error, health)) => {
                 if attempt.end(health) {
@@ -278,11 +289,16 @@ impl HttpBackend {
         if attempt.end(health) {
             tracing::warn!("{} sends answers that cannot be read; it rests", self.settings.id);
         }
-        decoded.map(Some)
+        Ok(Said { found: Some(decoded?), partial })
     }
 
-    /// Sends the request, twice if the connection breaks, and receives the body.
-    async fn exchange(&self, request: &WireRequest, scope: &Scope) -> Result<Option<Bytes>, (BackendError, Health)> {
+    /// Sends the request, twice if the connection breaks, and receives the body; and what it says of backends of its own
+    /// that failed.
+    async fn exchange(
+        &self,
+        request: &WireRequest,
+        scope: &Scope,
+    ) -> Result<(Option<Bytes>, Option<String>), (BackendError, Health)> {
         let headers = Self::headers(scope);
         let mut retried = false;
         let response = loop {
@@ -306,17 +322,20 @@ impl HttpBackend {
             // What a proxy or a Go server says of a path that it does not have: the URL is wrong, so that nothing is
             // known about what was asked for.
             let wrong_path = is_page(&start) || line.as_deref() == Some("404 page not found");
-            return if about_tags || !wrong_path { Ok(None) } else { Err(self.refused(status, &start, line)) };
+            return if about_tags || !wrong_path { Ok((None, None)) } else { Err(self.refused(status, &start, line)) };
         }
         // A part of a body is never asked for.
         if !status.is_success() || status == StatusCode::PARTIAL_CONTENT {
             let (start, line) = start_of(response).await;
             return Err(self.refused(status, &start, line));
         }
+        let partial = response.headers().get(PARTIAL).map(|said| {
+            String::from_utf8_lossy(said.as_bytes()).chars().filter(|c| !c.is_control()).take(200).collect()
+        });
         let has_type = response.headers().contains_key(CONTENT_TYPE);
         let body = self.receive(response).await?;
         // With a type, an empty body is for the protocol to judge.
-        Ok((has_type || !may_be_nothing || !body.is_empty()).then_some(body))
+        Ok(((has_type || !may_be_nothing || !body.is_empty()).then_some(body), partial))
     }
 
     async fn send(&self, request: &WireRequest, headers: HeaderMap) -> reqwest::Result<Response> {
@@ -430,12 +449,25 @@ impl HttpBackend {
         })
     }
 
+    /// The answer, or the same as a part of one.
+    fn whole<T: Send + Sync + 'static>(&self, found: T, partial: Option<&String>) -> Result<T, BackendError> {
+        match partial {
+            None => Ok(found),
+            Some(reason) => Err(BackendError::Partial {
+                backend: self.settings.id.clone(),
+                reason: reason.clone(),
+                found: Part::new(found),
+            }),
+        }
+    }
+
     /// A tag request whose answer is a list of names.
     async fn names(&self, request: WireRequest, scope: &Scope) -> Result<Vec<String>, BackendError> {
-        let mut names = self.ask(request, scope, |_, b, l| tag_api::read_names(b, l)).await?.unwrap_or_default();
+        let said = self.ask(request, scope, |_, b, l| tag_api::read_names(b, l)).await?;
+        let mut names = said.found.unwrap_or_default();
         names.sort_unstable();
         names.dedup();
-        Ok(names)
+        self.whole(names, said.partial.as_ref())
     }
 }
 
@@ -481,15 +513,18 @@ impl Backend for HttpBackend {
             let count = asked.len();
             let reply =
                 self.ask(request, scope, move |protocol, body, limits| protocol.read_render(&asked, body, limits));
-            async move { reply.await.map(|series| series.unwrap_or_else(|| vec![Vec::new(); count])) }
+            async move {
+                let said = reply.await?;
+                Ok((said.found.unwrap_or_else(|| vec![Vec::new(); count]), said.partial))
+            }
         }))
         .await;
         let mut answers: Vec<Answer> = selectors.iter().map(|_| Ok(Vec::new())).collect();
         for (places, reply) in asked.iter().zip(replies) {
             match reply {
-                Ok(each) => {
+                Ok((each, partial)) => {
                     for (place, series) in places.iter().zip(each) {
-                        answers[*place] = Ok(series);
+                        answers[*place] = self.whole(series, partial.as_ref());
                     }
                 }
                 Err(error) => {
@@ -515,8 +550,8 @@ impl Backend for HttpBackend {
 impl Finder for HttpBackend {
     async fn find(&self, query: &FindQuery, scope: &Scope) -> Result<Vec<FoundNode>, BackendError> {
         let stored = FindQuery { range: query.range.and_then(since_epoch), ..query.clone() };
-        let found = self.ask(self.protocol.find(&stored), scope, |p, b, l| p.read_find(b, l)).await?;
-        let mut nodes = found.unwrap_or_default();
+        let said = self.ask(self.protocol.find(&stored), scope, |p, b, l| p.read_find(b, l)).await?;
+        let mut nodes = said.found.unwrap_or_default();
         nodes.retain(|n| n.leaf || !query.leaves_only);
         nodes.sort_unstable();
         nodes.dedup_by(|next, first| {
@@ -526,26 +561,26 @@ impl Finder for HttpBackend {
             }
             same
         });
-        Ok(nodes)
+        self.whole(nodes, said.partial.as_ref())
     }
 
     async fn index(&self, scope: &Scope) -> Result<Vec<String>, BackendError> {
-        let found = self.ask(self.protocol.index(), scope, |p, b, l| p.read_index(b, l)).await?;
-        let mut names = found.unwrap_or_default();
+        let said = self.ask(self.protocol.index(), scope, |p, b, l| p.read_index(b, l)).await?;
+        let mut names = said.found.unwrap_or_default();
         names.sort_unstable();
         names.dedup();
-        Ok(names)
+        self.whole(names, said.partial.as_ref())
     }
 }
 
 #[async_trait]
 impl TagSource for HttpBackend {
     async fn list(&self, limits: &TagLimits, scope: &Scope) -> Result<Vec<String>, BackendError> {
-        let found = self.ask(tag_api::list(limits), scope, |_, b, l| tag_api::read_tags(b, l)).await?;
-        let mut tags = found.unwrap_or_default();
+        let said = self.ask(tag_api::list(limits), scope, |_, b, l| tag_api::read_tags(b, l)).await?;
+        let mut tags = said.found.unwrap_or_default();
         tags.sort_unstable();
         tags.dedup();
-        Ok(tags)
+        self.whole(tags, said.partial.as_ref())
     }
 
     async fn values(
@@ -554,12 +589,12 @@ impl TagSource for HttpBackend {
         limits: &TagLimits,
         scope: &Scope,
     ) -> Result<Option<Vec<(String, u64)>>, BackendError> {
-        let found = self.ask(tag_api::values(tag, limits), scope, |_, b, l| tag_api::read_values(b, l)).await?;
-        let mut values = found.flatten();
+        let said = self.ask(tag_api::values(tag, limits), scope, |_, b, l| tag_api::read_values(b, l)).await?;
+        let mut values = said.found.flatten();
         if let Some(values) = &mut values {
             values.sort_unstable();
         }
-        Ok(values)
+        self.whole(values, said.partial.as_ref())
     }
 
     async fn find_series(&self, expressions: &[String], scope: &Scope) -> Result<Vec<String>, BackendError> {

@@ -12,7 +12,7 @@ mod rounds;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub use budget::{Budget, DEFAULT_COMPUTED};
+pub use budget::{Budget, DEFAULT_COMPUTED, GivenUp};
 pub use rounds::{Advance, Rounds, RoundsError};
 
 use crate::bind::{Binder, Node, NodeKind, Target};
@@ -49,6 +49,9 @@ pub enum EvaluateError {
         /// The limit, in points.
         limit: u64,
     },
+    /// Nobody waits for the results any more.
+    #[error("nobody waits for the results any more")]
+    GivenUp,
     /// A function cannot be applied.
     #[error("{0}")]
     Target(Diagnostic),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{Budget, DEFAULT_COMPUTED, EvaluateError, Fetched, coarsest, evaluate, learn};
+use super::{Budget, DEFAULT_COMPUTED, EvaluateError, Fetched, GivenUp, coarsest, evaluate, learn};
 use crate::bind::{Binder, Node, NodeId, NodeKind, Target};
 use crate::functions::{Needs, Request, State};
 use crate::plan::{Learnt, PlanError, Probe, ProbeKind, StepKey, StepMemory, demand, plan};
@@ -26,6 +26,7 @@ pub struct Rounds {
     memory: Option<Arc<StepMemory>>,
     keys: HashMap<NodeId, StepKey>,
     computed: u64,
+    given_up: Option<GivenUp>,
     fetches: u32,
     misses: u32,
 }
@@ -59,6 +60,9 @@ pub enum RoundsError {
         /// The limit, in points.
         limit: u64,
     },
+    /// Nobody waits for the results any more.
+    #[error("nobody waits for the results any more")]
+    GivenUp,
     /// Planning does not come to an end: a fault in a function's declaration.
     #[error("planning made no progress after {rounds} rounds")]
     Stuck {
@@ -108,6 +112,7 @@ impl Rounds {
             memory,
             keys: HashMap::new(),
             computed: DEFAULT_COMPUTED,
+            given_up: None,
             fetches: 0,
             misses: 0,
         })
@@ -117,6 +122,13 @@ impl Rounds {
     #[must_use]
     pub fn computing_at_most(mut self, points: u64) -> Self {
         self.computed = points;
+        self
+    }
+
+    /// The same, ending early when nobody waits any more.
+    #[must_use]
+    pub fn until(mut self, given_up: GivenUp) -> Self {
+        self.given_up = Some(given_up);
         self
     }
 
@@ -144,7 +156,7 @@ impl Rounds {
     /// # Errors
     /// See [`RoundsError`].
     pub fn advance(&mut self, fetched: &impl Fetched) -> Result<Advance, RoundsError> {
-        let budget = Budget::new(self.computed);
+        let budget = Budget::new(self.computed).until(self.given_up.clone());
         for _ in 0..MAX_ROUNDS {
             let probes = std::mem::take(&mut self.probes);
             match learn(&probes, &self.request, &mut self.learnt, fetched, &budget, &mut self.binder) {
@@ -152,6 +164,7 @@ impl Rounds {
                     return Err(RoundsError::Target { target, diagnostic });
                 }
                 Err((_, EvaluateError::TooMuch { limit })) => return Err(RoundsError::TooMuch { limit }),
+                Err((_, EvaluateError::GivenUp)) => return Err(RoundsError::GivenUp),
                 // Such probes are left for a later round.
                 Ok(()) | Err((_, EvaluateError::NotAsked(_) | EvaluateError::NotLearnt)) => {}
             }
@@ -184,6 +197,7 @@ impl Rounds {
                 }
                 Err((_, EvaluateError::NotLearnt)) => {}
                 Err((_, EvaluateError::TooMuch { limit })) => return Err(RoundsError::TooMuch { limit }),
+                Err((_, EvaluateError::GivenUp)) => return Err(RoundsError::GivenUp),
                 Err((target, EvaluateError::Target(diagnostic))) => {
                     return Err(RoundsError::Target { target, diagnostic });
                 }
@@ -333,6 +347,19 @@ mod tests {
         };
         let shown: Vec<(f64, f64)> = lists.iter().map(|list| (list[0].values()[7], list[0].x_files_factor)).collect();
         assert_eq!(shown, [(2.0, 0.0), (1.0, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 0.5), (2.0, 0.5), (1.0, 0.5)]);
+    }
+
+    #[test]
+    fn evaluation_ends_when_nobody_waits() {
+        let range = TimeRange::new(0, 3_600).expect("not empty");
+        for target in ["scale(a,2)", "movingAverage(scale(a,2),3)"] {
+            let rounds = Rounds::new(&[target], request(range), Vec::new(), None).expect("the target is right");
+            let mut rounds = rounds.until(GivenUp::when(|| true));
+            let mut fetched = HashMap::new();
+            let Ok(Advance::Fetch(selectors)) = rounds.advance(&fetched) else { panic!("`a` is to be fetched") };
+            fetched.extend(selectors.into_iter().map(|s| (s, Vec::new())));
+            assert!(matches!(rounds.advance(&fetched), Err(RoundsError::GivenUp)), "{target}");
+        }
     }
 
     /// A hundred bytes of target that would make a million series, each step of them small.

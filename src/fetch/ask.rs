@@ -52,7 +52,7 @@ pub(super) struct Member {
 /// What is asked.
 pub(super) trait Question: Send + Sync + 'static {
     /// The answer to one item.
-    type Reply: Send + 'static;
+    type Reply: Clone + Send + 'static;
 
     /// When the last answer is of use.
     fn deadline(&self) -> Instant;
@@ -147,7 +147,9 @@ impl<Q: Question> Asking<'_, Q> {
                 }
                 Err(_) => all_failed(items.len(), &BackendError::Timeout { backend: backend.id().clone() }),
             };
-            let well = |reply: &Result<_, _>| matches!(reply, Ok(_) | Err(BackendError::BadQuery { .. }));
+            let well = |reply: &Result<_, _>| {
+                matches!(reply, Ok(_) | Err(BackendError::BadQuery { .. } | BackendError::Partial { .. }))
+            };
             stats.ended(replies.iter().all(well));
             replies
         });
@@ -181,7 +183,10 @@ impl<Q: Question> Asking<'_, Q> {
                 answers[at].wanted += 1;
                 match reply {
                     Ok(reply) => answers[at].replies.push(reply),
-                    Err(error) => answers[at].failures.push(error),
+                    Err(error) => {
+                        answers[at].replies.extend(part_of(&error));
+                        answers[at].failures.push(error);
+                    }
                 }
             }
         }
@@ -262,7 +267,19 @@ impl<Q: Question> Asking<'_, Q> {
                 break;
             }
         }
+        // Nobody has a whole answer: a part is better than nothing.
+        for answer in answers.iter_mut().filter(|answer| answer.replies.is_empty()) {
+            answer.replies = answer.failures.iter().filter_map(part_of).collect();
+        }
         Ok(answers)
+    }
+}
+
+/// What came with a failure.
+fn part_of<T: Clone + 'static>(error: &BackendError) -> Option<T> {
+    match error {
+        BackendError::Partial { found, .. } => found.get(),
+        _ => None,
     }
 }
 

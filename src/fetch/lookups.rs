@@ -39,7 +39,7 @@ struct OneQuestion<A, T> {
     scope: Scope,
 }
 
-impl<A: Send + Sync + 'static, T: Send + 'static> Question for OneQuestion<A, T> {
+impl<A: Send + Sync + 'static, T: Clone + Send + 'static> Question for OneQuestion<A, T> {
     type Reply = T;
 
     fn deadline(&self) -> Instant {
@@ -82,7 +82,7 @@ fn has_tags(backend: &dyn Backend) -> bool {
 }
 
 impl Inner {
-    async fn look_up<A: Send + Sync + 'static, T: Send + 'static>(
+    async fn look_up<A: Send + Sync + 'static, T: Clone + Send + 'static>(
         &self,
         question: OneQuestion<A, T>,
         routed: impl Fn(&GroupState) -> bool,
@@ -98,7 +98,7 @@ impl Inner {
 }
 
 impl Federation {
-    async fn look_up<A: Send + Sync + 'static, T: Send + 'static>(
+    async fn look_up<A: Send + Sync + 'static, T: Clone + Send + 'static>(
         &self,
         question: OneQuestion<A, T>,
         routed: impl Fn(&GroupState) -> bool + Send + Sync + 'static,
@@ -107,7 +107,7 @@ impl Federation {
         Ok(found.map(|groups| groups.into_iter().flat_map(|(_, replies)| replies).collect()))
     }
 
-    async fn look_up_by_group<A: Send + Sync + 'static, T: Send + 'static>(
+    async fn look_up_by_group<A: Send + Sync + 'static, T: Clone + Send + 'static>(
         &self,
         question: OneQuestion<A, T>,
         routed: impl Fn(&GroupState) -> bool + Send + Sync + 'static,

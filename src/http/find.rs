@@ -64,7 +64,7 @@ async fn find(http: HttpRequest, body: web::Bytes, app: web::Data<App>) -> Resul
     if let Some(message) = wire::message(&http, &body) {
         return wire::find(&http, message, &app).await;
     }
-    let params = Params::read(http.query_string(), &body);
+    let params = Params::sent(&http, &body)?;
     let format = FindFormat::from_parameter(params.get("format").unwrap_or("treejson"))
         .ok_or_else(|| Problem::bad_request("parameter `format`: no such format of /metrics/find"))?;
     let leaves_only = flag(&params, "leavesOnly")?;
@@ -229,7 +229,7 @@ async fn expand(http: HttpRequest, body: web::Bytes, app: web::Data<App>) -> Res
     if let Some(message) = wire::message(&http, &body) {
         return wire::find(&http, message, &app).await;
     }
-    let params = Params::read(http.query_string(), &body);
+    let params = Params::sent(&http, &body)?;
     let leaves_only = flag(&params, "leavesOnly")?;
     let grouped = flag(&params, "groupByExpr")?;
     flag(&params, "local")?;
@@ -267,7 +267,7 @@ async fn expand(http: HttpRequest, body: web::Bytes, app: web::Data<App>) -> Res
 
 /// `/metrics/index.json`: the names of all series.
 async fn index(http: HttpRequest, body: web::Bytes, app: web::Data<App>) -> Result<HttpResponse, Problem> {
-    let params = Params::read(http.query_string(), &body);
+    let params = Params::sent(&http, &body)?;
     flag(&params, "local")?;
     let form = Json::of_metrics(&http, &params)?;
     let (names, failures) = accepted(app.federation().index(&scope(&http, &app, Now::read())).await?, &app)?;
@@ -281,7 +281,7 @@ async fn index(http: HttpRequest, body: web::Bytes, app: web::Data<App>) -> Resu
 /// `/metrics/get-metadata`. There is no carbon behind this that knows any; it is answered as graphite-web answers
 /// when its carbon cannot be reached.
 async fn get_metadata(http: HttpRequest, body: web::Bytes) -> Result<HttpResponse, Problem> {
-    let params = Params::read(http.query_string(), &body);
+    let params = Params::sent(&http, &body)?;
     let key = params.get("key").unwrap_or("None");
     let unknown = |metric: &str| no_metadata(metric, &format!("get_metadata({metric}, {key})"));
     Ok(Json::of_metrics(&http, &params)?.answer(&Value::Object(params.all("metric").map(unknown).collect())))

@@ -1,17 +1,23 @@
 //! What goes around every route: request id, log line, compression, CORS.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_cors::Cors;
 use actix_web::body::{self, BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpMessage as _, web};
 
-use super::App;
 use super::context::{Context, REQUEST_ID};
+use super::{App, Problem};
 use crate::encode::compression::{WORTHWHILE, compressed};
+
+/// How much longer than its time a request may take: for saying what ran out of time, and for making an answer of what
+/// came before a backend did.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// The middleware around all routes: puts what is known of the client (id, address, headers to pass on) into the
 /// request, and around the answer its id, compression and a line in the log.
@@ -30,7 +36,15 @@ pub async fn outer<B: MessageBody + 'static>(
     let (method, path) = (request.method().clone(), request.path().to_owned());
     let accept = request.headers().get(header::ACCEPT_ENCODING).and_then(|v| v.to_str().ok()).map(str::to_owned);
     let started = tokio::time::Instant::now();
-    let mut response = next.call(request).await?;
+    // What is done for an answer has its deadline; this is for what is not, such as a body that trickles in.
+    let patience = app.config().request_timeout + GRACE;
+    let Ok(called) = tokio::time::timeout(patience, next.call(request)).await else {
+        let problem = Problem::new(StatusCode::GATEWAY_TIMEOUT, "the request ran out of time");
+        let ms = started.elapsed().as_millis();
+        tracing::info!(target: "plumbago::access", id = %context.id, %method, path, status = 504, ms);
+        return Err(problem.into());
+    };
+    let mut response = called?;
     let compressing = app.config().http.compress;
     if compressing && is_text(&response) {
         // Also on what is compressed already and on what stays plain: caches in between must not mix them up.

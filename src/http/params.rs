@@ -1,5 +1,11 @@
 //! Parameters of a request: the query string and the form in the body, merged.
 
+use actix_web::HttpRequest;
+use actix_web::http::StatusCode;
+use actix_web::http::header::CONTENT_TYPE;
+
+use super::Problem;
+
 /// Parameters in order: those of the query string, then those of the body. Where one value is wanted the last counts,
 /// so the body wins, as in graphite-web.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +19,29 @@ impl Params {
         let query = form_urlencoded::parse(query.as_bytes());
         let body = form_urlencoded::parse(body);
         Self(query.chain(body).map(|(k, v)| (k.into_owned(), v.into_owned())).collect())
+    }
+
+    /// Reads both of a request.
+    ///
+    /// # Errors
+    /// A body that is not a form where parameters may be meant: what it says would be missed without a word.
+    pub(super) fn sent(http: &HttpRequest, body: &[u8]) -> Result<Self, Problem> {
+        let kind = http.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let other = match kind.as_str() {
+            "multipart/form-data" => true,
+            // graphite-web does not look at it; whoever sends the parameters in the URL may add one.
+            "application/json" => http.query_string().is_empty(),
+            _ => false,
+        };
+        if other && !body.is_empty() {
+            let advice = "send the parameters in the URL or as application/x-www-form-urlencoded";
+            return Err(Problem::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                format!("a body of {kind} is not read; {advice}"),
+            ));
+        }
+        Ok(Self::read(http.query_string(), body))
     }
 
     /// The value that counts.

@@ -12,7 +12,7 @@ use super::body::Parts;
 use super::context::Context;
 use super::picture::Picture;
 use super::{App, Params, Problem, wire};
-use crate::backend::BackendError;
+use crate::backend::{BackendError, transport};
 use crate::cache::{CachedResponse, ResponseKey};
 use crate::clock::{Now, TimeBounds, TimeZone};
 use crate::encode::compression::compressed;
@@ -22,7 +22,7 @@ use crate::functions::Request;
 use crate::render::{RenderRequest, Rendered};
 
 /// Says that backends failed and something may be missing: their number and what they said.
-pub(super) const PARTIAL: HeaderName = HeaderName::from_static("x-plumbago-partial");
+pub(super) const PARTIAL: HeaderName = HeaderName::from_static(transport::PARTIAL);
 
 /// What the parameters ask for, read and checked.
 struct Question {
@@ -51,7 +51,7 @@ pub(super) async fn render(http: HttpRequest, body: web::Bytes, app: web::Data<A
     if let Some(message) = wire::message(&http, &body) {
         return wire::render(&http, message, &app).await;
     }
-    let params = Params::read(http.query_string(), &body);
+    let params = Params::sent(&http, &body)?;
     let context = context(&http, &app);
     let clock = Now::read();
     let question = Question::read(&params, &app, clock)?;
@@ -65,6 +65,7 @@ pub(super) async fn render(http: HttpRequest, body: web::Bytes, app: web::Data<A
     let cache_for = question.cache_for;
     let rendered = app.renderer().render(question.request(&app, &context)).await?;
     let failures = rendered.failures.clone();
+    question.refuse_long(&rendered, app.config().limits.fetched.points)?;
     let encoded = web::block(move || question.answer(&rendered, accept.as_deref()));
     let response = encoded.await.map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))??;
     let response = Arc::new(response);
@@ -169,6 +170,23 @@ impl Question {
 
     fn json(&self) -> JsonOptions {
         JsonOptions { max_data_points: self.max_data_points, no_null_points: self.no_null_points, pretty: self.pretty }
+    }
+
+    /// An answer of more points than may be fetched is refused: as text they take twenty times the memory, and nobody
+    /// looks at so many.
+    fn refuse_long(&self, rendered: &Rendered, limit: u64) -> Result<(), Problem> {
+        let most = match self.form {
+            Form::Data(DataFormat::Json) => self.max_data_points.map_or(u64::MAX, NonZeroU64::get),
+            _ => u64::MAX,
+        };
+        let points: u64 = rendered.series.iter().map(|s| (s.len() as u64).min(most)).sum();
+        if points <= limit {
+            return Ok(());
+        }
+        let text = format!(
+            "the answer would have {points} points, more than {limit}; ask for fewer series, or for less points of each (maxDataPoints)"
+        );
+        Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, text))
     }
 
     /// The body, compressed when it is worth it. Work for the processor, not for an event loop.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use plumbago::backend::protocol::{Bulk, by_name};
 use plumbago::backend::transport::{HttpBackend, HttpSettings};
-use plumbago::backend::{Backend, BackendError, BackendId, Scope};
+use plumbago::backend::{Backend, BackendError, BackendId, FoundNode, Scope, msgpack};
 use plumbago::config::Config;
-use plumbago::fetch::{Group, GroupKind, Limits};
+use plumbago::fetch::{Group, GroupKind, Limits, Order};
 use plumbago::http::App;
-use plumbago::series::{PathExpression, Selector, TimeRange};
+use plumbago::series::{PathExpression, Selector, Series, TimeRange};
 use plumbago::store::MemoryStore;
 use serde_json::json;
 use tokio::sync::Notify;
@@ -143,4 +143,42 @@ async fn a_backend_that_never_answers_is_waited_for_only_a_few_times() {
     }
     assert!(waited < patience * attempts + retry / 2, "{waited:?}");
     assert_eq!(silent.seen().len(), attempts as usize);
+}
+
+/// What the lower of two tiers misses, the upper one misses too, whatever they speak.
+#[actix_web::test]
+async fn a_part_of_an_answer_is_known_for_one() {
+    let part: [Series; 1] = [minutes("a.b", &[1.0]).series()];
+    let marked = |kind, body| {
+        let headers = vec![("Content-Type", kind), ("X-Plumbago-Partial", "1 failed: far http://far did not answer in time")];
+        Reply::Full(200, headers, body)
+    };
+    let reply = marked("application/x-msgpack", msgpack::write_render(&part));
+    let lower = BackendServer::saying(reply).await;
+    let server = before(&lower, "graphite", |_| {}).await;
+    for asked in 1..3 {
+        let answer = server.get(RENDER).await;
+        assert_eq!((answer.status, names(&answer.json())), (200, vec!["a.b"]));
+        let said = answer.header("x-plumbago-partial").expect("it is marked");
+        assert!(said.starts_with("1 failed: ") && said.ends_with("answered in part: 1 failed: far http://far did not answer in time"), "{said}");
+        assert_eq!(lower.seen().len(), asked, "no cache keeps it");
+    }
+
+    let finds = BackendServer::saying(marked("application/x-msgpack", msgpack::write_find(&[FoundNode::leaf("a.b")]))).await;
+    let answer = before(&finds, "graphite", |_| {}).await.get("/metrics/find?query=a.*").await;
+    assert_eq!((answer.status, answer.json()[0]["id"].as_str()), (200, Some("a.b")));
+    assert!(answer.header("x-plumbago-partial").is_some());
+    let tags = BackendServer::saying(marked("application/json", b"[\"a.b\"]".to_vec())).await;
+    let answer = before(&tags, "graphite", |_| {}).await.get("/metrics/index.json").await;
+    assert_eq!((answer.status, answer.text()), (200, "[\"a.b\"]"));
+    assert!(answer.header("x-plumbago-partial").is_some());
+
+    // A replica that has all is better.
+    let settings = HttpSettings::new(BackendId::new("lower"), lower.url());
+    let http = HttpBackend::new(settings, by_name("graphite", Bulk::default()).expect("known")).expect("a backend");
+    let kind = GroupKind::AnyReplica { hedge_after: None, order: Order::Listed };
+    let group = Group::new("east", kind, vec![Arc::new(http), well()]);
+    let server = Server::of(App::with_groups(Config::default(), vec![group]).expect("an app")).await;
+    let answer = server.get(RENDER).await;
+    assert_eq!((names(&answer.json()), answer.header("x-plumbago-partial")), (vec!["a.b", "a.c"], None));
 }
