@@ -103,7 +103,10 @@ fn run(command: Command) -> Result<(), AnyError> {
         Command::Demo { listen } => demo(&listen),
         Command::Serve { config, listen } => {
             #[cfg(unix)]
-            keep_memory();
+            {
+                keep_memory();
+                allow_open_files();
+            }
             serve(&config, listen)
         }
         Command::Functions { markdown, json } => {
@@ -158,6 +161,16 @@ fn keep_memory() {
         // It only returns when it fails.
         let _ = again.args(arguments).env(DELAY, MILLISECONDS).exec();
     }
+}
+
+/// Takes as many open files as the process may have. 200 backends and 20 clients at a time need 4,000 connections, and
+/// systems give 1,024 to those who do not ask; without more, sound backends would look as if they were down. Where it is
+/// not granted, it stays as it is.
+#[cfg(unix)]
+fn allow_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn first_sentence(text: &str) -> &str {
@@ -258,5 +271,18 @@ fn render(
             Ok(encode::data(format, &rendered.series, options)?.0)
         }
         Format::Image(format) => Ok(graph::render(&rendered.series, &picture, &zone, format)?),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    #[test]
+    fn files_may_be_open_as_far_as_the_system_allows() {
+        let limit = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: Some(64), ..limit }).expect("less is always granted");
+        super::allow_open_files();
+        assert_eq!(getrlimit(Resource::Nofile).current, limit.maximum);
     }
 }
