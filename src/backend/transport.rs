@@ -508,7 +508,7 @@ impl Backend for HttpBackend {
         let requests = self.protocol.render(&stored, scope.now);
         let asked: Vec<Vec<usize>> =
             requests.iter().map(|r| r.answers.iter().map(|at| places[*at]).collect()).collect();
-        let replies = join_all(requests.into_iter().map(|request| {
+        let replies: Vec<Result<_, BackendError>> = join_all(requests.into_iter().map(|request| {
             let asked: Vec<Selector> = request.answers.iter().map(|at| stored[*at].clone()).collect();
             let count = asked.len();
             let reply =

@@ -150,7 +150,8 @@ async fn a_backend_that_never_answers_is_waited_for_only_a_few_times() {
 async fn a_part_of_an_answer_is_known_for_one() {
     let part: [Series; 1] = [minutes("a.b", &[1.0]).series()];
     let marked = |kind, body| {
-        let headers = vec![("Content-Type", kind), ("X-Plumbago-Partial", "1 failed: far http://far did not answer in time")];
+        let headers =
+            vec![("Content-Type", kind), ("X-Plumbago-Partial", "1 failed: far http://far did not answer in time")];
         Reply::Full(200, headers, body)
     };
     let reply = marked("application/x-msgpack", msgpack::write_render(&part));
@@ -160,11 +161,16 @@ async fn a_part_of_an_answer_is_known_for_one() {
         let answer = server.get(RENDER).await;
         assert_eq!((answer.status, names(&answer.json())), (200, vec!["a.b"]));
         let said = answer.header("x-plumbago-partial").expect("it is marked");
-        assert!(said.starts_with("1 failed: ") && said.ends_with("answered in part: 1 failed: far http://far did not answer in time"), "{said}");
+        assert!(
+            said.starts_with("1 failed: ")
+                && said.ends_with("answered in part: 1 failed: far http://far did not answer in time"),
+            "{said}"
+        );
         assert_eq!(lower.seen().len(), asked, "no cache keeps it");
     }
 
-    let finds = BackendServer::saying(marked("application/x-msgpack", msgpack::write_find(&[FoundNode::leaf("a.b")]))).await;
+    let finds =
+        BackendServer::saying(marked("application/x-msgpack", msgpack::write_find(&[FoundNode::leaf("a.b")]))).await;
     let answer = before(&finds, "graphite", |_| {}).await.get("/metrics/find?query=a.*").await;
     assert_eq!((answer.status, answer.json()[0]["id"].as_str()), (200, Some("a.b")));
     assert!(answer.header("x-plumbago-partial").is_some());
