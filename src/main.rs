@@ -118,11 +118,7 @@ fn run(command: Command) -> Result<(), AnyError> {
                 let lines = functions::names().map(|(name, f)| format!("{name}: {}", first_sentence(f.doc)));
                 lines.collect::<Vec<_>>().join("\n") + "\n"
             };
-            // A reader that has seen enough (`| head`) is no error.
-            match std::io::stdout().write_all(text.as_bytes()) {
-                Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-                other => Ok(other?),
-            }
+            Ok(print(text.as_bytes())?)
         }
         Command::Check { config } => {
             let config = Config::load(&config)?;
@@ -133,10 +129,19 @@ fn run(command: Command) -> Result<(), AnyError> {
             let bytes = render(Config::load(&config)?, targets, &from, &until, &format, &parameters)?;
             match output {
                 Some(path) => std::fs::write(&path, bytes).map_err(|e| format!("{}: {e}", path.display()))?,
-                None => std::io::stdout().write_all(&bytes)?,
+                None => print(&bytes)?,
             }
             Ok(())
         }
+    }
+}
+
+/// Writes to standard output. A reader that has seen enough (`| head`) is no error; a disk that is full is one.
+fn print(bytes: &[u8]) -> std::io::Result<()> {
+    let mut out = std::io::stdout();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other,
     }
 }
 

@@ -5,14 +5,15 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, Mutex};
 
-use actix_web::dev::Payload;
+use actix_web::dev::{Payload, Service as _};
 use actix_web::http::Method;
-use actix_web::test::{TestRequest, init_service, try_call_service};
+use actix_web::test::{TestRequest, call_service, init_service, try_call_service};
 use actix_web::{middleware, web};
 use async_trait::async_trait;
-use futures::{StreamExt as _, stream};
+use futures::{FutureExt as _, StreamExt as _, stream};
 use plumbago::backend::carbonapi::{self, v2, v3};
 use plumbago::backend::wire::Limits;
 use plumbago::backend::{Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Scope};
@@ -607,17 +608,51 @@ async fn long_answers_are_refused() {
     }
 }
 
+/// What is logged, as text.
+#[derive(Clone, Default)]
+struct Logged(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Logged {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("not poisoned").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Bodies that do not come are not waited for, and clients that leave are not forgotten.
 #[actix_web::test]
-async fn a_body_that_does_not_come_is_not_waited_for() {
+async fn each_request_has_an_end_and_a_line_in_the_log() {
+    let logged = Logged::default();
+    let writer = logged.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
     let app = App::with_groups(Config::default(), Vec::new()).expect("an application");
     let service = actix_web::App::new().wrap(middleware::from_fn(outer)).configure(routes(web::Data::new(app)));
     let service = init_service(service).await;
-    let request = TestRequest::post().uri("/render").insert_header(("Content-Length", "9")).to_request();
-    let (request, _) = request.replace_payload(Payload::Stream { payload: stream::pending().boxed_local() });
+    let trickling = || {
+        let request = TestRequest::post().uri("/render").insert_header(("Content-Length", "9")).to_request();
+        request.replace_payload(Payload::Stream { payload: stream::pending().boxed_local() }).0
+    };
+
+    call_service(&service, TestRequest::get().uri("/healthz?password=x").to_request()).await;
+    assert!(service.call(trickling()).now_or_never().is_none());
     // From here on the clock goes to the next timer whenever nothing else can happen.
     tokio::time::pause();
     let began = tokio::time::Instant::now();
-    let error = try_call_service(&service, request).await.expect_err("no answer");
+    let error = try_call_service(&service, trickling()).await.expect_err("no answer");
     assert_eq!(error.as_response_error().status_code(), 504);
     assert_eq!(began.elapsed().as_secs(), 35, "the time of a request and a moment");
+
+    let text = String::from_utf8(logged.0.lock().expect("not poisoned").clone()).expect("text");
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("plumbago::access")).collect();
+    let expected = [
+        "method=GET path=\"/healthz\" status=200 bytes=3",
+        "method=POST path=\"/render\" status=499 bytes=0",
+        "method=POST path=\"/render\" status=504 bytes=0",
+    ];
+    assert!(lines.len() == 3 && lines.iter().zip(expected).all(|(line, part)| line.contains(part)), "{text}");
 }

@@ -1,5 +1,6 @@
 //! What goes around every route: request id, log line, compression, CORS.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpMessage as _, web};
+use tokio::time::Instant;
 
 use super::context::{Context, REQUEST_ID};
 use super::{App, Problem};
@@ -35,16 +37,20 @@ pub async fn outer<B: MessageBody + 'static>(
     request.extensions_mut().insert(context.clone());
     let (method, path) = (request.method().clone(), request.path().to_owned());
     let accept = request.headers().get(header::ACCEPT_ENCODING).and_then(|v| v.to_str().ok()).map(str::to_owned);
-    let started = tokio::time::Instant::now();
+    let line = Line::begun(&context, method.as_str(), path);
     // What is done for an answer has its deadline; this is for what is not, such as a body that trickles in.
     let patience = app.config().request_timeout + GRACE;
     let Ok(called) = tokio::time::timeout(patience, next.call(request)).await else {
-        let problem = Problem::new(StatusCode::GATEWAY_TIMEOUT, "the request ran out of time");
-        let ms = started.elapsed().as_millis();
-        tracing::info!(target: "plumbago::access", id = %context.id, %method, path, status = 504, ms);
-        return Err(problem.into());
+        line.end(504, 0);
+        return Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, "the request ran out of time").into());
     };
-    let mut response = called?;
+    let mut response = match called {
+        Ok(response) => response,
+        Err(error) => {
+            line.end(error.as_response_error().status_code().as_u16(), 0);
+            return Err(error);
+        }
+    };
     let compressing = app.config().http.compress;
     if compressing && is_text(&response) {
         // Also on what is compressed already and on what stays plain: caches in between must not mix them up.
@@ -57,17 +63,52 @@ pub async fn outer<B: MessageBody + 'static>(
     if let Ok(id) = HeaderValue::from_str(&context.id) {
         response.headers_mut().insert(HeaderName::from_static(REQUEST_ID), id);
     }
-    let client = context.client.map(|ip| ip.to_string());
     let bytes = match response.response().body().size() {
         body::BodySize::Sized(n) => n,
         _ => 0,
     };
-    tracing::info!(
-        target: "plumbago::access",
-        id = %context.id, client = client.as_deref().unwrap_or("-"), %method, path,
-        status = response.status().as_u16(), bytes, ms = started.elapsed().as_millis(),
-    );
+    line.end(response.status().as_u16(), bytes);
     Ok(response)
+}
+
+/// The line in the log that each request has, also one whose client hung up before it was answered.
+struct Line {
+    id: Arc<str>,
+    client: Option<IpAddr>,
+    method: String,
+    path: String,
+    started: Instant,
+    ended: bool,
+}
+
+impl Line {
+    fn begun(context: &Context, method: &str, path: String) -> Self {
+        let (id, client) = (context.id.clone(), context.client);
+        Self { id, client, method: method.to_owned(), path, started: Instant::now(), ended: false }
+    }
+
+    fn end(mut self, status: u16, bytes: u64) {
+        self.write(status, bytes);
+        self.ended = true;
+    }
+
+    fn write(&self, status: u16, bytes: u64) {
+        let client = self.client.map(|ip| ip.to_string());
+        tracing::info!(
+            target: "plumbago::access",
+            id = %self.id, client = client.as_deref().unwrap_or("-"), method = %self.method, path = self.path,
+            status, bytes, ms = self.started.elapsed().as_millis(),
+        );
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if !self.ended {
+            // As nginx has it: the client closed the request.
+            self.write(499, 0);
+        }
+    }
 }
 
 /// Compresses a body that is worth it, off the event loop. A body that is compressed already stays.
