@@ -362,6 +362,27 @@ mod tests {
         }
     }
 
+    /// As deep as a target may be, on the threads of those evaluated at once.
+    #[test]
+    fn deep_targets_are_evaluated_at_once() {
+        let range = TimeRange::new(0, MANY_POINTS as i64).expect("not empty");
+        for call in ["aliasSub(#,'a','a')", "sumSeries(#)"] {
+            let deep = (0..127).fold("a".to_owned(), |target, _| call.replace('#', &target));
+            let targets = [deep.clone(), deep];
+            let one = Step::new(1).expect("positive");
+            let mut rounds = Rounds::new(&targets, request(range), Vec::new(), None).expect("the targets are right");
+            let mut fetched = HashMap::new();
+            loop {
+                match rounds.advance(&fetched).expect("the targets can be evaluated") {
+                    Advance::Done(lists) => break assert_eq!(lists.len(), 2),
+                    Advance::Fetch(selectors) => fetched.extend(
+                        selectors.into_iter().map(|s| (s, vec![Series::new("a", 1, one, vec![1.0; MANY_POINTS])])),
+                    ),
+                }
+            }
+        }
+    }
+
     /// A hundred bytes of target that would make a million series, each step of them small.
     #[test]
     fn what_multiplies_without_end_is_refused() {
