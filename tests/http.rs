@@ -144,6 +144,12 @@ async fn a_name_is_a_branch_here_and_a_leaf_there() {
         json!({"results": {"x.*": ["x.y"], "a.*": ["a.b"]}})
     );
     assert_eq!(server.get("/metrics/index.json").await.json(), json!(["a.b", "a.b.c", "x.y"]));
+    for (form, found) in [("query=B%24+%5EX", "a.b,x.y"), ("query=c", "a.b.c"), ("query=q", ""), ("query=+", "")] {
+        let answer = server.post("/browser/search/", form).await;
+        assert_eq!((answer.status, answer.text()), (200, found), "{form}");
+    }
+    let answer = server.post("/browser/search", "query=%28").await;
+    assert_eq!((answer.status, answer.text().lines().count()), (400, 1), "{}", answer.text());
 }
 
 #[actix_web::test]

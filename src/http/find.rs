@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures::future::try_join_all;
+use regex::RegexSetBuilder;
 use serde_json::{Map, Value, json};
 
 use super::answer::{Json, accepted, bytes_of, flag, integer, marked, not_cached, not_found, resource, scope};
@@ -28,6 +29,7 @@ pub(super) fn routes(service: &mut web::ServiceConfig) {
         .service(resource(&["/metrics/expand"], &read, expand))
         .route("/metrics/index.json/", web::to(not_found))
         .service(resource(&["/metrics/index.json"], &read, index))
+        .service(resource(&["/browser/search"], &read, search))
         .service(resource(&["/metrics/get-metadata"], &read, get_metadata))
         .service(resource(&["/metrics/set-metadata"], &read, set_metadata));
 }
@@ -276,6 +278,30 @@ async fn index(http: HttpRequest, body: web::Bytes, app: web::Data<App>) -> Resu
     let bytes = web::block(move || encoder.bytes(&Value::from(names))).await;
     let bytes = bytes.map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
     Ok(marked(form.answer_bytes(StatusCode::OK, bytes), &failures))
+}
+
+/// The most names that a search gives.
+const MOST_FOUND: usize = 100;
+
+/// `/browser/search`: names that match any of the words of a form's `query`, which are regular expressions. As in
+/// graphite-web, a `query` in the URL is none.
+async fn search(http: HttpRequest, body: web::Bytes, app: web::Data<App>) -> Result<HttpResponse, Problem> {
+    let text = |names: String| bytes_of(StatusCode::OK, "text/plain; charset=utf-8", names.into_bytes());
+    Params::sent(&http, &body)?;
+    let params = Params::read("", &body);
+    let words: Vec<&str> = params.get("query").unwrap_or_default().split_whitespace().collect();
+    if words.is_empty() {
+        return Ok(not_cached(text(String::new())));
+    }
+    let any = RegexSetBuilder::new(&words).case_insensitive(true).build();
+    let any = any.map_err(|_| Problem::bad_request("query: one of the words is not a regular expression"))?;
+    let (names, failures) = accepted(app.federation().index(&scope(&http, &app, Now::read())).await?, &app)?;
+    let found = web::block(move || {
+        let found: Vec<String> = names.into_iter().filter(|name| any.is_match(name)).take(MOST_FOUND).collect();
+        found.join(",")
+    });
+    let found = found.await.map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
+    Ok(marked(not_cached(text(found)), &failures))
 }
 
 /// `/metrics/get-metadata`. There is no carbon behind this that knows any; it is answered as graphite-web answers

@@ -163,6 +163,13 @@ const ENDPOINTS: &[Endpoint] = &[
         answers: JSON,
     },
     Endpoint {
+        path: "/browser/search",
+        methods: &["get", "post"],
+        summary: "Names that match any word of a form's query, a hundred at most, separated by commas.",
+        params: &[Param("query", Text, "Regular expressions, in any case, separated by spaces.")],
+        answers: &["text/plain"],
+    },
+    Endpoint {
         path: "/metrics/list",
         methods: &["get", "post"],
         summary: "Names of all series, as carbonapi's backends list them.",
