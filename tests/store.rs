@@ -3,6 +3,7 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use plumbago::backend::{Backend, BackendError, BackendId, FindQuery, Scope, TagLimits};
@@ -313,13 +314,101 @@ async fn one_fetch_has_many_answers() {
     assert!(matches!(names(&store, ramp).await, Err(BackendError::Unreachable { .. })));
 }
 
+/// Ways to break a whisper file.
+fn broken(sound: &[u8]) -> [(&'static str, Vec<u8>); 5] {
+    let with = |at: usize, bytes: &[u8]| {
+        let mut image = sound.to_vec();
+        image[at..at + bytes.len()].copy_from_slice(bytes);
+        image
+    };
+    [
+        ("a text", b"this is no whisper file".to_vec()),
+        ("a part of a header", sound[..9].to_vec()),
+        ("half of its points", sound[..sound.len() / 2].to_vec()),
+        // The metadata has 16 bytes; the position of the first archive comes next.
+        ("an archive out of the file", with(16, &u32::MAX.to_be_bytes())),
+        ("no archive", with(12, &[0; 4])),
+    ]
+}
+
 #[tokio::test]
-async fn a_broken_file_hides_no_other() {
+async fn a_broken_file_hides_no_other_and_is_not_passed_over() {
     let (store, folder) = files();
-    std::fs::write(folder.path().join("edge/ramp.wsp"), "this is no whisper file").expect("written");
-    assert_eq!(names(&store, "edge.{ramp,zeros}").await, Ok(vec!["edge.zeros".to_owned()]));
-    let error = names(&store, "edge.ramp").await.expect_err("nothing can be read");
-    assert!(matches!(&error, BackendError::Garbled { reason, .. } if reason.contains("edge/ramp.wsp")), "{error}");
+    let path = folder.path().join("edge/ramp.wsp");
+    let sound = std::fs::read(&path).expect("read");
+    for (how, image) in broken(&sound) {
+        std::fs::write(&path, image).expect("written");
+        let patterns = ["edge.{ramp,zeros}", "edge.ramp", "edge.zeros", "edge.nosuch"];
+        let selectors = patterns.map(|pattern| selector(pattern, NOW - 600, NOW));
+        let answers = store.fetch(&selectors, &scope()).await;
+        let [both, broken, sound, none] = answers.try_into().expect("an answer to each");
+        for (answer, expected, count) in [(both, vec!["edge.zeros"], "1 of 2"), (broken, vec![], "1 of 1")] {
+            let Err(BackendError::Partial { reason, found, .. }) = answer else { panic!("{how}: {answer:?}") };
+            assert!(reason.starts_with(count) && reason.contains("edge/ramp.wsp"), "{how}: {reason}");
+            let found = found.get::<Vec<Series>>().expect("series");
+            assert_eq!(found.iter().map(|series| &*series.name).collect::<Vec<_>>(), expected, "{how}");
+        }
+        // What does not ask for it is whole.
+        assert_eq!((sound.map(|series| series.len()), none), (Ok(1), Ok(vec![])), "{how}");
+        // Where nothing can be read there is no answer.
+        let error = names(&store, "edge.ramp").await.expect_err("nothing can be read");
+        assert!(matches!(&error, BackendError::Garbled { reason, .. } if reason.contains("edge/ramp.wsp")), "{error}");
+    }
+}
+
+/// Carbon creates a file and then fills it, and people delete files: nothing is missed for that.
+#[tokio::test]
+async fn files_without_points_and_files_that_are_gone_are_no_failures() {
+    let (store, folder) = files();
+    let path = folder.path().join("edge/ramp.wsp");
+    let zeros = Ok(vec!["edge.zeros".to_owned()]);
+    assert_eq!(names(&store, "edge.{ramp,zeros}").await.map(|found| found.len()), Ok(2));
+    std::fs::write(&path, "").expect("emptied");
+    assert_eq!(names(&store, "edge.{ramp,zeros}").await, zeros);
+    assert_eq!(names(&store, "edge.ramp").await, Ok(vec![]));
+    // The index still has it.
+    std::fs::remove_file(&path).expect("removed");
+    assert_eq!(names(&store, "edge.{ramp,zeros}").await, zeros);
+    assert_eq!(names(&store, "edge.ramp").await, Ok(vec![]));
+}
+
+/// Root may read everything: then there is nothing to test.
+#[tokio::test]
+async fn what_may_not_be_read_is_not_passed_over() {
+    let (store, folder) = files();
+    let close = |path: &str| {
+        let path = folder.path().join(path);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).expect("closed");
+        std::fs::File::open(path).is_ok()
+    };
+    if close("edge/ramp.wsp") {
+        return;
+    }
+    let partial = async |pattern: &str| match names(&store, pattern).await {
+        Err(BackendError::Partial { reason, found, .. }) => (reason, found.get::<Vec<Series>>().expect("series").len()),
+        other => panic!("{pattern}: {other:?}"),
+    };
+    let (reason, found) = partial("edge.{ramp,zeros}").await;
+    assert!(found == 1 && reason.contains("ramp.wsp: Permission denied"), "{reason}");
+    close("mixed");
+    let (store, mixed) = (
+        WhisperStore::open(BackendId::new("files"), folder.path(), WhisperOptions::default()).expect("a store"),
+        folder.path().join("mixed"),
+    );
+    let partial = async |pattern: &str| match names(&store, pattern).await {
+        Err(BackendError::Partial { reason, .. }) => reason,
+        other => panic!("{pattern}: {other:?}"),
+    };
+    assert_eq!(partial("{edge,mixed}.z*").await, "folders could not be listed");
+    assert_eq!(names(&store, "edge.zeros").await, Ok(vec!["edge.zeros".to_owned()]));
+    assert!(matches!(names(&store, "mixed.s10").await, Err(BackendError::Garbled { .. })));
+    let finder = store.finder().expect("finds");
+    let find = |pattern: &str| FindQuery { pattern: pattern.to_owned(), range: None, leaves_only: false };
+    assert!(finder.find(&find("edge.*"), &scope()).await.is_ok() && finder.find(&find("*"), &scope()).await.is_ok());
+    assert!(matches!(finder.find(&find("*.s10"), &scope()).await, Err(BackendError::Partial { .. })));
+    assert!(matches!(finder.find(&find("mixed.s10"), &scope()).await, Err(BackendError::Unreachable { .. })));
+    assert!(matches!(finder.index(&scope()).await, Err(BackendError::Partial { .. })));
+    std::fs::set_permissions(mixed, std::fs::Permissions::from_mode(0o700)).expect("opened");
 }
 
 /// Explicit names need no index, so they see a new file at once; patterns see it when the index is made anew.

@@ -126,7 +126,6 @@ fn names_the_file_that_lies() {
     let scratch = tempfile::tempdir().expect("a folder");
     let whole = fs::read(folder().join("average.wsp")).expect("readable");
     let cases: Vec<(&str, Vec<u8>)> = vec![
-        ("nothing", vec![]),
         ("half a header", whole[..10].to_vec()),
         ("half the archives", whole[..40].to_vec()),
         ("points missing", whole[..whole.len() - 1].to_vec()),
@@ -150,6 +149,9 @@ fn names_the_file_that_lies() {
         assert!(matches!(error, WhisperError::Corrupt { .. }), "{what}: {error}");
         assert!(error.to_string().contains("liar.wsp"), "{what}: {error}");
     }
+    fs::write(scratch.path().join("empty.wsp"), "").expect("written");
+    let empty = WhisperFile::open(&scratch.path().join("empty.wsp")).expect_err("empty");
+    assert!(matches!(empty, WhisperError::Empty { .. }) && empty.to_string().contains("empty.wsp"), "{empty}");
     let missing = WhisperFile::open(&scratch.path().join("missing.wsp")).expect_err("missing");
     assert!(missing.to_string().contains("missing.wsp"));
 }

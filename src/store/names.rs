@@ -3,6 +3,7 @@
 //! Knows names only, not what is stored under them. Invariant: the leaves and branches of a branch are sorted and each
 //! occurs once, so that a literal node is found by binary search and a walk yields sorted names.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -18,6 +19,8 @@ pub(super) struct Branch {
     pub(super) branches: Vec<(Box<str>, Arc<Branch>)>,
     /// When the folder behind it was changed, if it has one, and whether it was listed again since.
     pub(super) listed: Option<(SystemTime, bool)>,
+    /// The folder behind it could not be listed: what is below it is not known.
+    pub(super) unknown: bool,
 }
 
 /// Told of a node's path and whether it is a leaf; answers whether to go on.
@@ -37,6 +40,7 @@ impl Branch {
                     leaves: self.leaves.into_iter().map(Into::into).collect(),
                     branches: self.branches.into_iter().map(|(n, b)| (n.into(), Arc::new(b.done()))).collect(),
                     listed: None,
+                    unknown: false,
                 }
             }
         }
@@ -55,24 +59,29 @@ impl Branch {
 
     /// Calls `visit` with the path of each node that matches and whether it is a leaf, each once, until `visit`
     /// answers false. As Graphite's finder has it, empty nodes of a pattern stand for nothing (`a..b` is `a.b`), but
-    /// one at the end stands for the branch itself, whose path then ends with a dot.
-    pub(super) fn find(&self, glob: &Glob, visit: &mut Visit<'_>) {
+    /// one at the end stands for the branch itself, whose path then ends with a dot. The answer is whether all branches
+    /// that may have something to match are known.
+    pub(super) fn find(&self, glob: &Glob, visit: &mut Visit<'_>) -> bool {
         let (last, before) = glob.components().split_last().map_or((None, &[][..]), |(l, b)| (Some(l), b));
         let mut components: Vec<&Component> = before.iter().filter(|c| c.literal() != Some("")).collect();
         let itself = last.is_some_and(|l| l.literal() == Some(""));
         if !itself {
             components.extend(last);
         }
-        let search = Search { components, itself };
+        let search = Search { components, itself, all_known: Cell::new(true) };
         let mut at = vec![0];
         search.skip_deep(&mut at);
         self.search(&search, &at, &mut String::new(), visit);
+        search.all_known.get()
     }
 
     /// Where the search stands (`at`) is the set of components that may match next. Each node is visited once
     /// however many `**` there are.
     fn search(&self, search: &Search<'_>, at: &[usize], path: &mut String, visit: &mut Visit<'_>) -> bool {
         let end = search.components.len();
+        if self.unknown && at.iter().any(|&a| a < end) {
+            search.all_known.set(false);
+        }
         if search.itself && at.contains(&end) {
             let length = path.len();
             if length > 0 {
@@ -132,6 +141,11 @@ impl Branch {
         self.branches.binary_search_by(|(n, _)| (**n).cmp(node)).ok().map(|i| &self.branches[i].1)
     }
 
+    /// Whether it is known what is in it and in all branches below.
+    pub(super) fn all_known(&self) -> bool {
+        !self.unknown && self.branches.iter().all(|(_, branch)| branch.all_known())
+    }
+
     /// Calls `visit` with the path of each leaf until it answers false. Sorted within a branch, not altogether.
     pub(super) fn each_leaf(&self, visit: &mut dyn FnMut(&str) -> bool) {
         self.walk(&mut String::new(), visit);
@@ -164,6 +178,8 @@ struct Search<'a> {
     components: Vec<&'a Component>,
     /// Whether branches that match all components are wanted themselves, with a dot after them.
     itself: bool,
+    /// Whether no branch was searched whose nodes are not known.
+    all_known: Cell<bool>,
 }
 
 impl Search<'_> {

@@ -66,8 +66,13 @@ impl Scanner<'_> {
             }),
             None => self.list(path),
         };
+        let mut unknown = false;
         let mut listing = listing.unwrap_or_else(|error| {
-            tracing::warn!(folder = %path.display(), %error, "folder left out of the index");
+            // Deleted since its parent was listed, it is as good as empty.
+            unknown = !is_absence(&error);
+            if unknown {
+                tracing::warn!(folder = %path.display(), %error, "folder left out of the index");
+            }
             Listing::default()
         });
         if listing.leaves.len() > self.left {
@@ -84,7 +89,7 @@ impl Scanner<'_> {
             let below = path.join(&*name);
             let mut link = link;
             if unchanged.is_some() && below.is_symlink() {
-                let Some(target) = self.inside(&below) else { continue };
+                let Ok(Some(target)) = self.inside(&below) else { continue };
                 link = Some(target);
             }
             let depth_of_links = self.links.len();
@@ -93,15 +98,15 @@ impl Scanner<'_> {
             self.links.truncate(depth_of_links);
             branches.push((name, branch));
         }
-        if let Some(before) = unchanged
+        if let Some(before) = unchanged.or(before.filter(|before| unknown && before.unknown))
             && listing.leaves.len() == before.leaves.len()
             && branches.len() == before.branches.len()
             && branches.iter().zip(&before.branches).all(|(new, old)| Arc::ptr_eq(&new.1, &old.1))
         {
             return before.clone();
         }
-        let listed = modified.map(|time| (time, same));
-        Arc::new(Branch { leaves: listing.leaves, branches, listed })
+        let listed = modified.filter(|_| !unknown).map(|time| (time, same));
+        Arc::new(Branch { leaves: listing.leaves, branches, listed, unknown })
     }
 
     fn list(&self, path: &Path) -> io::Result<Listing> {
@@ -110,12 +115,16 @@ impl Scanner<'_> {
             let entry = entry?;
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
-            let mut kind = entry.file_type()?;
+            let Some(mut kind) = if_there(entry.file_type())? else { continue };
             let mut link = None;
             if kind.is_symlink() {
                 let path = entry.path();
-                let Some(target) = self.inside(&path) else { continue };
-                let Ok(metadata) = fs::metadata(&path) else { continue };
+                let target = self.inside(&path).unwrap_or_else(|error| {
+                    tracing::warn!(link = %path.display(), %error, "link left out of the index");
+                    None
+                });
+                let Some(target) = target else { continue };
+                let Some(metadata) = if_there(fs::metadata(&path))? else { continue };
                 kind = metadata.file_type();
                 link = Some(target);
             }
@@ -140,8 +149,26 @@ impl Scanner<'_> {
     }
 
     /// Where a link leads, if that is inside the root.
-    fn inside(&self, link: &Path) -> Option<PathBuf> {
-        link.canonicalize().ok().filter(|target| target.starts_with(self.root))
+    fn inside(&self, link: &Path) -> io::Result<Option<PathBuf>> {
+        Ok(if_there(link.canonicalize())?.filter(|target| target.starts_with(self.root)))
+    }
+}
+
+/// Whether an error says that nothing is at a path. Any other (no permission, a failing disk, too many open files) says
+/// that it is not known what is there.
+pub(super) fn is_absence(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidFilename, InvalidInput, NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory | InvalidFilename | InvalidInput)
+        // A link that leads to itself.
+        || rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::LOOP)
+}
+
+/// The value, if there is one.
+fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if is_absence(&error) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -187,44 +214,59 @@ impl<'a> Finder<'a> {
     }
 
     /// The file of a series, if there is one.
-    pub(super) fn file(&mut self, name: &str) -> Option<PathBuf> {
+    ///
+    /// # Errors
+    /// It cannot be told whether there is.
+    pub(super) fn file(&mut self, name: &str) -> io::Result<Option<PathBuf>> {
         let places = places(name);
         if let Some(place) = places.iter().find(|place| self.known.is_some_and(|tree| tree.has_leaf(place))) {
-            return file_of(place).map(|file| self.root.join(file));
+            return Ok(file_of(place).map(|file| self.root.join(file)));
         }
-        places.iter().filter_map(|place| file_of(place)).find_map(|file| {
-            let folder = self.folder(file.parent()?)?;
-            let path = folder.join(file.file_name()?);
-            let metadata = fs::symlink_metadata(&path).ok()?;
-            if metadata.is_symlink() {
-                return path.canonicalize().ok().filter(|target| target.starts_with(&self.root) && target.is_file());
+        for file in places.iter().filter_map(|place| file_of(place)) {
+            let (Some(folder), Some(file)) = (file.parent(), file.file_name()) else { continue };
+            let Some(folder) = self.folder(folder)? else { continue };
+            let path = folder.join(file);
+            let Some(metadata) = if_there(fs::symlink_metadata(&path))? else { continue };
+            if metadata.is_file() {
+                return Ok(Some(path));
             }
-            metadata.is_file().then_some(path)
-        })
+            if metadata.is_symlink() {
+                let target = if_there(path.canonicalize())?;
+                let target = target.filter(|target| target.starts_with(&self.root) && target.is_file());
+                if target.is_some() {
+                    return Ok(target);
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Whether a node is a folder.
-    pub(super) fn is_branch(&mut self, node: &str) -> bool {
-        relative(node).is_some_and(|folder| self.folder(&folder).is_some())
+    ///
+    /// # Errors
+    /// It cannot be told.
+    pub(super) fn is_branch(&mut self, node: &str) -> io::Result<bool> {
+        relative(node).map_or(Ok(false), |folder| Ok(self.folder(&folder)?.is_some()))
     }
 
     /// A folder below the root without links, if it is there and inside.
-    fn folder(&mut self, relative: &Path) -> Option<PathBuf> {
+    fn folder(&mut self, relative: &Path) -> io::Result<Option<PathBuf>> {
         if let Some(folder) = self.folders.get(relative) {
-            return folder.clone();
+            return Ok(folder.clone());
         }
-        let folder = self.root.join(relative).canonicalize().ok();
+        let folder = if_there(self.root.join(relative).canonicalize())?;
         let folder = folder.filter(|folder| folder.starts_with(&self.root) && folder.is_dir());
         self.folders.insert(relative.to_owned(), folder.clone());
-        folder
+        Ok(folder)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
+    use crate::series::Glob;
 
     fn touch(root: &Path, file: &str) {
         let path = root.join(file);
@@ -275,7 +317,7 @@ mod tests {
         for known in [None, Some(&*found.tree)] {
             let mut finder = Finder::new(&root, known).expect("a folder");
             for name in expected {
-                assert!(finder.file(name).is_some_and(|f| f.is_file()), "{name}");
+                assert!(finder.file(name).expect("looked for").is_some_and(|f| f.is_file()), "{name}");
             }
             for name in [
                 "out.s",
@@ -294,15 +336,19 @@ mod tests {
                 "a.b\0",
                 "a.../../secret/s",
             ] {
-                assert_eq!(finder.file(name), None, "{name}");
+                assert_eq!(finder.file(name).expect("looked for"), None, "{name}");
             }
-            assert!(finder.is_branch("a") && finder.is_branch("a.b") && finder.is_branch("again"));
-            assert!(
-                !finder.is_branch("out")
-                    && !finder.is_branch("one")
-                    && !finder.is_branch("..")
-                    && !finder.is_branch("a.")
-            );
+            for (node, branch) in [
+                ("a", true),
+                ("a.b", true),
+                ("again", true),
+                ("out", false),
+                ("one", false),
+                ("..", false),
+                ("a.", false),
+            ] {
+                assert_eq!(finder.is_branch(node).expect("looked for"), branch, "{node}");
+            }
         }
         assert!(scan(&root.join("nowhere"), None, 1).is_err());
     }
@@ -339,6 +385,35 @@ mod tests {
         fs::remove_dir_all(root.path().join("b")).expect("removed");
         let fifth = scan(root.path(), Some(&fourth.tree), 100).expect("scanned");
         assert_eq!(leaves(&fifth.tree), ["a.x"]);
+    }
+
+    /// Root may read everything: then there is nothing to test.
+    #[test]
+    fn what_may_not_be_listed_is_not_empty() {
+        let root = tempfile::tempdir().expect("a folder");
+        for file in ["a/x.wsp", "b/y.wsp", "b/c/z.wsp"] {
+            touch(root.path(), file);
+        }
+        let closed = root.path().join("b");
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).expect("closed");
+        if fs::read_dir(&closed).is_ok() {
+            return;
+        }
+        let first = scan(root.path(), None, 100).expect("scanned").tree;
+        assert_eq!(leaves(&first), ["a.x"]);
+        let known = |pattern: &str| first.find(&Glob::new(pattern).expect("a pattern"), &mut |_, _| true);
+        assert!(known("a.*") && known("a.*.*") && !known("b.*") && !known("**.z") && known("*"));
+        assert!(!first.all_known() && first.branch("a").is_some_and(|a| a.all_known()));
+        let mut finder = Finder::new(root.path(), Some(&first)).expect("a finder");
+        assert!(finder.file("b.y").is_err() && finder.is_branch("b.c").is_err());
+        assert!(finder.file("a.y").expect("looked for").is_none());
+        let second = scan(root.path(), Some(&first), 100).expect("scanned").tree;
+        let third = scan(root.path(), Some(&second), 100).expect("scanned").tree;
+        assert!(Arc::ptr_eq(&second, &third));
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("opened");
+        let last = scan(root.path(), Some(&third), 100).expect("scanned").tree;
+        assert!(last.all_known());
+        assert_eq!(leaves(&last), ["a.x", "b.c.z", "b.y"]);
     }
 
     #[test]

@@ -110,6 +110,12 @@ pub enum WhisperError {
         /// What the system said.
         source: io::Error,
     },
+    /// It has no bytes: whoever creates it has not come further yet, or never did.
+    #[error("{} is empty", path.display())]
+    Empty {
+        /// Which file.
+        path: PathBuf,
+    },
     /// It is not a whisper file, or a broken one.
     #[error("{} is not a valid whisper file: {reason}", path.display())]
     Corrupt {
@@ -300,6 +306,9 @@ impl Place<'_> {
 impl Header {
     fn read(bytes: &impl Bytes, place: &Place<'_>) -> Result<Self, WhisperError> {
         let size = bytes.size().map_err(|e| place.io(e))?;
+        if size == 0 {
+            return Err(WhisperError::Empty { path: place.0.to_owned() });
+        }
         if size < METADATA as u64 {
             return Err(place.corrupt("it is too short for a header"));
         }

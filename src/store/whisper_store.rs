@@ -1,9 +1,11 @@
 //! A folder of whisper files as a backend.
 //!
 //! Names that are written out are looked for directly; patterns and tags are answered from an index of the folder, which
-//! is made when first needed and again when it is old. All work on files is done off the event loop. A file that cannot
-//! be read is left out of an answer and logged, as one broken file should not hide a thousand good ones; an answer in
-//! which nothing could be read is an error. Invariant: nothing outside the folder is read.
+//! is made when first needed and again when it is old. All work on files is done off the event loop.
+//!
+//! One broken file does not hide a thousand good ones, but no answer looks whole without it: when files that a question
+//! asks for cannot be read, or folders that may have some cannot be listed, its answer is [`BackendError::Partial`] and
+//! the log names them. A fetch for which no file at all can be read fails. Invariant: nothing outside the folder is read.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -21,7 +23,8 @@ use super::tag_index::{TagIndex, TagIndexError};
 use super::tree;
 use super::whisper::{Points, WhisperError, WhisperFile};
 use crate::backend::{
-    Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Scope, TagEditor, TagLimits, TagSource,
+    Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Part, Scope, TagEditor, TagLimits,
+    TagSource,
 };
 use crate::series::{Component, Glob, Selector, Series, TagQuery, TimeRange};
 
@@ -69,6 +72,8 @@ struct Index {
     tree: Arc<Branch>,
     made: Instant,
     cut: bool,
+    /// Whether all folders could be listed that may have tagged series.
+    all_tags: bool,
 }
 
 impl WhisperStore {
@@ -147,32 +152,52 @@ impl WhisperStore {
     }
 
     /// Asks the tag index, once the folder was scanned.
-    async fn ask_tags<T: Send + 'static>(
+    async fn ask_tags<T: Send + Sync + 'static>(
         &self,
         scope: &Scope,
         question: impl FnOnce(&Inner) -> Result<T, BackendError> + Send + 'static,
     ) -> Result<T, BackendError> {
-        self.index(scope.deadline).await?;
-        self.blocking(scope.deadline, question).await
+        let index = self.index(scope.deadline).await?;
+        let found = self.blocking(scope.deadline, question).await?;
+        self.inner.whole(found, index.all_tags)
     }
 }
 
 /// What a fetch has to read.
 #[derive(Default)]
 struct Plan {
-    /// For each selector its reads, or why there are none.
-    selectors: Vec<Result<Vec<usize>, BackendError>>,
+    selectors: Vec<Result<Wanted, BackendError>>,
     reads: Vec<Read>,
+}
+
+/// What a selector asks for.
+struct Wanted {
+    /// Positions among the reads.
+    reads: Vec<usize>,
+    /// Whether there can be no others, in folders that could not be listed.
+    all: bool,
 }
 
 struct Read {
     name: Arc<str>,
-    file: PathBuf,
+    /// Where it is, or why that is not known.
+    file: Result<PathBuf, String>,
     range: TimeRange,
 }
 
 /// What reading one file gave; nothing when the file has nothing for the range.
-type ReadResult = Result<Option<Series>, BackendError>;
+type ReadResult = Result<Option<Series>, Unread>;
+
+/// Why a file was not read.
+#[derive(Debug)]
+enum Unread {
+    /// It cannot be; this names it.
+    Broken(String),
+    /// The fetch has come to its end, or to a limit.
+    Stopped(BackendError),
+}
+
+const UNLISTED: &str = "folders could not be listed";
 
 impl Inner {
     fn known(&self) -> Option<Index> {
@@ -202,7 +227,8 @@ impl Inner {
             self.tags.refresh(tagged).map_err(|e| not_changed(&self.id, &e))?;
         }
         tracing::debug!(backend = %self.id, series = scan.series, changed, "index of names made");
-        let index = Index { tree: scan.tree, made, cut: scan.cut };
+        let all_tags = !scan.tree.unknown && scan.tree.branch("_tagged").is_none_or(|branch| branch.all_known());
+        let index = Index { tree: scan.tree, made, cut: scan.cut, all_tags };
         *self.index.write().unwrap_or_else(PoisonError::into_inner) = Some(index.clone());
         Ok(index)
     }
@@ -216,73 +242,76 @@ impl Inner {
         let mut numbers: HashMap<(Arc<str>, TimeRange), Option<usize>> = HashMap::new();
         for selector in selectors {
             let names = self.names(selector, index);
-            let reads = names.map(|names| {
+            let wanted = names.map(|(names, all)| {
                 let number = |name: Arc<str>| {
                     *numbers.entry((name.clone(), selector.range)).or_insert_with(|| {
-                        let file = finder.file(&name)?;
+                        let file = finder.file(&name).map_err(|error| format!("{name}: {error}")).transpose()?;
                         plan.reads.push(Read { name, file, range: selector.range });
                         Some(plan.reads.len() - 1)
                     })
                 };
-                names.into_iter().filter_map(number).collect()
+                Wanted { reads: names.into_iter().filter_map(number).collect(), all }
             });
-            plan.selectors.push(reads);
+            plan.selectors.push(wanted);
         }
         Ok(plan)
     }
 
-    /// Names of the series that a selector asks for, as far as they are known without looking at files.
+    /// Names of the series that a selector asks for, as far as they are known without looking at files, and whether
+    /// these can be all.
     fn names(
         &self,
         selector: &Selector,
         index: Option<&Result<Index, BackendError>>,
-    ) -> Result<BTreeSet<Arc<str>>, BackendError> {
+    ) -> Result<(BTreeSet<Arc<str>>, bool), BackendError> {
         let pattern = selector.pattern.as_str();
         if selector.pattern.is_event_query() {
-            return Ok(BTreeSet::new());
+            return Ok((BTreeSet::new(), true));
         }
         if !selector.pattern.is_tag_query()
             && let Some(Explicit { name, itself }) = explicit(pattern)
         {
-            return Ok((!itself).then(|| Arc::from(name)).into_iter().collect());
+            return Ok(((!itself).then(|| Arc::from(name)).into_iter().collect(), true));
         }
         let index = match index {
             Some(Ok(index)) => index,
             Some(Err(error)) => return Err(error.clone()),
-            None => return Ok(BTreeSet::new()),
+            None => return Ok((BTreeSet::new(), true)),
         };
         if selector.pattern.is_tag_query() {
             let query = TagQuery::from_call(pattern).map_err(|e| bad_query(&self.id, &e))?;
-            return Ok(self.tags.matching(&query).into_iter().collect());
+            return Ok((self.tags.matching(&query).into_iter().collect(), index.all_tags));
         }
-        let mut names = BTreeSet::new();
+        let (mut names, mut all) = (BTreeSet::new(), true);
         // A pattern that is not one (an open brace) finds nothing, as in Graphite.
         if let Ok(glob) = Glob::new(pattern) {
-            index.tree.find(&glob, &mut |path, leaf| {
+            all = index.tree.find(&glob, &mut |path, leaf| {
                 if leaf {
                     names.insert(Arc::from(path));
                 }
                 true
             });
         }
-        Ok(names)
+        Ok((names, all))
     }
 
     fn read(&self, read: &Read, now: i64, points: &AtomicU64) -> ReadResult {
         let limit = self.options.max_points;
-        let too_large = || BackendError::TooLarge { backend: self.id.clone(), limit, unit: "points" };
+        let too_large = || Unread::Stopped(BackendError::TooLarge { backend: self.id.clone(), limit, unit: "points" });
         if points.load(Ordering::Relaxed) > limit {
             return Err(too_large());
         }
-        let fetched = WhisperFile::open(&read.file).and_then(|file| file.fetch(read.range, now));
+        let file = read.file.as_deref().map_err(|error| Unread::Broken(error.clone()))?;
+        let fetched = WhisperFile::open(file).and_then(|file| file.fetch(read.range, now));
         let found = match fetched {
             Ok(found) => found,
             // It was deleted since it was found.
             Err(WhisperError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
-            Err(error @ WhisperError::Io { .. }) => return Err(self.broken_file(&error)),
-            Err(error) => {
-                return Err(BackendError::Garbled { backend: self.id.clone(), reason: error.to_string() });
-            }
+            // Files begin like that, and one on a full disk stays so: no point was ever stored in it, so none is missed.
+            // A file that has a part of its header or of its archives may have lost the rest. Carbon passes through that
+            // state as well, for an instant: then an answer is marked that need not be, which does no harm.
+            Err(WhisperError::Empty { .. }) => None,
+            Err(error) => return Err(Unread::Broken(error.to_string())),
         };
         let Some(Points { start, step, values }) = found else { return Ok(None) };
         if points.fetch_add(values.len() as u64, Ordering::Relaxed) + values.len() as u64 > limit {
@@ -291,15 +320,44 @@ impl Inner {
         Ok(Some(Series::new(read.name.clone(), start, step, values)))
     }
 
-    fn broken_file(&self, error: &WhisperError) -> BackendError {
-        BackendError::Unreachable { backend: self.id.clone(), reason: error.to_string() }
+    /// An answer to a question about names, which is whole when `all` folders are known that may have some.
+    fn whole<T: Send + Sync + 'static>(&self, found: T, all: bool) -> Result<T, BackendError> {
+        if all { Ok(found) } else { Err(self.partial(UNLISTED.to_owned(), found)) }
+    }
+
+    fn partial<T: Send + Sync + 'static>(&self, reason: String, found: T) -> BackendError {
+        BackendError::Partial { backend: self.id.clone(), reason, found: Part::new(found) }
+    }
+
+    /// The error of a fetch for which files were to be read and none could be: nobody may take that for an answer.
+    /// Names the broken files in the log.
+    fn judge(&self, results: &[ReadResult]) -> Result<(), BackendError> {
+        const SHOWN: usize = 8;
+        let broken: Vec<&str> = results
+            .iter()
+            .filter_map(|result| match result {
+                Err(Unread::Broken(error)) => Some(error.as_str()),
+                _ => None,
+            })
+            .collect();
+        let Some(first) = broken.first() else { return Ok(()) };
+        let mut errors = broken[..broken.len().min(SHOWN)].join("; ");
+        if broken.len() > SHOWN {
+            errors.push_str("; and more");
+        }
+        tracing::warn!(backend = %self.id, count = broken.len(), %errors, "files could not be read");
+        if broken.len() < results.len() {
+            return Ok(());
+        }
+        Err(BackendError::Garbled { backend: self.id.clone(), reason: (*first).to_owned() })
     }
 
     /// Answers one selector from what was read for it.
-    fn answer(&self, selector: &Selector, reads: &[usize], results: &[ReadResult]) -> Answer {
+    fn answer(&self, selector: &Selector, wanted: &Wanted, results: &[ReadResult]) -> Answer {
         let path_expression: Arc<str> = selector.pattern.as_str().into();
-        let (mut series, mut failed, mut failure) = (Vec::with_capacity(reads.len()), 0_usize, None);
-        for result in reads.iter().filter_map(|i| results.get(*i)) {
+        let mut series = Vec::with_capacity(wanted.reads.len());
+        let mut broken: Vec<&str> = Vec::new();
+        for result in wanted.reads.iter().filter_map(|i| results.get(*i)) {
             match result {
                 Ok(Some(found)) => {
                     let mut found = found.clone();
@@ -307,22 +365,17 @@ impl Inner {
                     series.push(found);
                 }
                 Ok(None) => {}
-                Err(error @ (BackendError::TooLarge { .. } | BackendError::Timeout { .. })) => {
-                    return Err(error.clone());
-                }
-                Err(error) => {
-                    failed += 1;
-                    failure.get_or_insert(error);
-                }
+                Err(Unread::Stopped(error)) => return Err(error.clone()),
+                Err(Unread::Broken(error)) => broken.push(error),
             }
         }
-        if let Some(error) = failure {
-            tracing::warn!(backend = %self.id, pattern = %selector.pattern, failed, %error, "files could not be read");
-            if series.is_empty() {
-                return Err(error.clone());
+        match broken.first() {
+            Some(first) => {
+                let (count, all) = (broken.len(), wanted.reads.len());
+                Err(self.partial(format!("{count} of {all} files could not be read: {first}"), series))
             }
+            None => self.whole(series, wanted.all),
         }
-        Ok(series)
     }
 
     /// The nodes of a pattern without wildcards, looked up without the index.
@@ -332,11 +385,15 @@ impl Inner {
         let known = known.as_ref().map(|index| &*index.tree);
         let mut finder = tree::Finder::new(&self.root, known).map_err(|e| self.broken(&e))?;
         let mut found = Vec::new();
-        if !leaves_only && (name.is_empty() || finder.is_branch(name)) {
+        let looked = |error: io::Error| BackendError::Unreachable {
+            backend: self.id.clone(),
+            reason: format!("{name}: {error}"),
+        };
+        if !leaves_only && (name.is_empty() || finder.is_branch(name).map_err(looked)?) {
             let dot = if *itself && !name.is_empty() { "." } else { "" };
             found.push(FoundNode::branch(format!("{name}{dot}")));
         }
-        if !itself && finder.file(name).is_some() {
+        if !itself && finder.file(name).map_err(looked)?.is_some() {
             found.push(FoundNode::leaf(name));
         }
         Ok(found)
@@ -402,7 +459,7 @@ impl Backend for WhisperStore {
                     .map(|read| {
                         // Nobody waits any more.
                         if Instant::now() >= deadline {
-                            return Err(BackendError::Timeout { backend: inner.id.clone() });
+                            return Err(Unread::Stopped(BackendError::Timeout { backend: inner.id.clone() }));
                         }
                         inner.read(read, now, &points)
                     })
@@ -416,8 +473,11 @@ impl Backend for WhisperStore {
                 Err(error) => return all_fail(&error),
             }
         }
+        if let Err(error) = self.inner.judge(&results) {
+            return all_fail(&error);
+        }
         let answers = selectors.iter().zip(planned);
-        answers.map(|(selector, reads)| self.inner.answer(selector, &reads?, &results)).collect()
+        answers.map(|(selector, wanted)| self.inner.answer(selector, &wanted?, &results)).collect()
     }
 
     fn finder(&self) -> Option<&dyn Finder> {
@@ -445,9 +505,9 @@ impl Finder for WhisperStore {
         }
         let Ok(glob) = Glob::new(&query.pattern) else { return Ok(Vec::new()) };
         let tree = self.index(scope.deadline).await?.tree;
-        let find = move |_: &Inner| {
+        let find = move |inner: &Inner| {
             let mut found = Vec::new();
-            tree.find(&glob, &mut |path, leaf| {
+            let all = tree.find(&glob, &mut |path, leaf| {
                 if leaf {
                     found.push(FoundNode::leaf(path));
                 } else if !query.leaves_only {
@@ -456,21 +516,21 @@ impl Finder for WhisperStore {
                 true
             });
             found.sort_unstable();
-            Ok(found)
+            inner.whole(found, all)
         };
         self.blocking(scope.deadline, find).await
     }
 
     async fn index(&self, scope: &Scope) -> Result<Vec<String>, BackendError> {
         let tree = WhisperStore::index(self, scope.deadline).await?.tree;
-        let list = move |_: &Inner| {
+        let list = move |inner: &Inner| {
             let mut names = Vec::new();
             tree.each_leaf(&mut |name| {
                 names.push(name.to_owned());
                 true
             });
             names.sort_unstable();
-            Ok(names)
+            inner.whole(names, tree.all_known())
         };
         self.blocking(scope.deadline, list).await
     }
@@ -486,7 +546,9 @@ impl TagEditor for WhisperStore {
 
     async fn del_series(&self, name: &str, scope: &Scope) -> Result<(), BackendError> {
         let name = name.to_owned();
-        self.ask_tags(scope, move |inner| inner.tags.del_series(&name).map_err(|e| not_changed(&inner.id, &e))).await
+        WhisperStore::index(self, scope.deadline).await?;
+        let delete = move |inner: &Inner| inner.tags.del_series(&name).map_err(|e| not_changed(&inner.id, &e));
+        self.blocking(scope.deadline, delete).await
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use plumbago::backend::protocol::{Bulk, by_name};
 use plumbago::backend::transport::{HttpBackend, HttpSettings};
 use plumbago::backend::{Backend, BackendError, BackendId, FoundNode, Scope, msgpack};
-use plumbago::config::Config;
+use plumbago::config::{self, Config, GroupSettings};
 use plumbago::fetch::{Group, GroupKind, Limits, Order};
 use plumbago::http::App;
 use plumbago::series::{PathExpression, Selector, Series, TimeRange};
@@ -187,4 +187,47 @@ async fn a_part_of_an_answer_is_known_for_one() {
     let server = Server::of(App::with_groups(Config::default(), vec![group]).expect("an app")).await;
     let answer = server.get(RENDER).await;
     assert_eq!((names(&answer.json()), answer.header("x-plumbago-partial")), (vec!["a.b", "a.c"], None));
+}
+
+/// What a full disk leaves: a file that cannot be read is neither an error of all series beside it, nor passed over as if
+/// nothing were missing.
+#[actix_web::test]
+async fn a_broken_file_is_said_to_be_missing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    dataset::write_files(folder.path());
+    let path = folder.path().join("edge/ramp.wsp");
+    let sound = std::fs::read(&path).expect("read");
+    std::fs::write(&path, &sound[..sound.len() / 2]).expect("cut");
+    let server = async |strict| {
+        let group = GroupSettings {
+            path: Some(folder.path().into()),
+            ..GroupSettings::new("here", config::GroupKind::Shards, "whisper")
+        };
+        Server::of(App::build(Config { strict, groups: vec![group], ..Config::default() }).expect("an app")).await
+    };
+    let now = dataset::NOW;
+    let render = |target: &str| format!("/render?target={target}&from={}&until={now}&now={now}&format=json", now - 600);
+    let lenient = server(false).await;
+    for _ in 0..2 {
+        let answer = lenient.get(&render("edge.{ramp,zeros}")).await;
+        assert_eq!((answer.status, names(&answer.json())), (200, vec!["edge.zeros"]));
+        let said = answer.header("x-plumbago-partial").expect("it is marked");
+        assert!(said.contains("here ") && said.contains("1 of 2 files"), "{said}");
+        assert!(answer.header("cache-control").is_some_and(|value| value.contains("no-store")));
+    }
+    // It is no part of this.
+    let other = lenient.get(&render("edge.zeros")).await;
+    assert_eq!((names(&other.json()), other.header("x-plumbago-partial")), (vec!["edge.zeros"], None));
+    let alone = lenient.get(&render("edge.ramp")).await;
+    assert_eq!(alone.status, 502);
+    assert!(alone.text().contains("ramp.wsp"), "{}", alone.text());
+    // Once it is good again, so is the answer: no cache has kept the other.
+    let strict = server(true).await;
+    assert_eq!(strict.get(&render("edge.{ramp,zeros}")).await.status, 502);
+    std::fs::write(&path, &sound).expect("restored");
+    for server in [lenient, strict] {
+        let answer = server.get(&render("edge.{ramp,zeros}")).await;
+        assert_eq!(names(&answer.json()), ["edge.ramp", "edge.zeros"]);
+        assert_eq!(answer.header("x-plumbago-partial"), None);
+    }
 }
