@@ -3,10 +3,13 @@
 //! A question has items (the selectors of a fetch; one item for a look-up). A member is called at most once for a
 //! question, with all items that it can answer. Calls are tasks of the fetch runtime that end when their handle is
 //! dropped, so nothing goes on once the asker is gone. This module does not know what an answer means.
+//!
+//! A replica that is outdone again and again (by one that answered while it did not, or that answered what it had too
+//! much for) is asked after the others for a while. It is not shut out: what only it can answer is still asked of it.
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use futures::StreamExt;
@@ -17,7 +20,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::stats::{BackendStats, FetchStats};
-use super::{GroupKind, LimitExceeded, Order};
+use super::{GroupKind, LimitExceeded, Order, Rest};
 use crate::backend::{Backend, BackendError};
 
 /// A task that is aborted when this is dropped.
@@ -47,6 +50,60 @@ impl<T> Drop for Task<T> {
 pub(super) struct Member {
     pub(super) backend: Arc<dyn Backend>,
     pub(super) stats: BackendStats,
+    pub(super) standing: Standing,
+}
+
+/// How a replica does beside the others of its group. The breaker of a backend cannot tell: a call that is cancelled
+/// since another one was faster says nothing to it, and an answer that is too large may be the question's fault.
+#[derive(Default)]
+pub(super) struct Standing(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// Calls in a row in which another replica outdid this one.
+    outdone: u32,
+    /// Until then it is not the first to be asked.
+    behind_until: Option<Instant>,
+}
+
+impl Standing {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn behind(&self, now: Instant) -> bool {
+        self.state().behind_until.is_some_and(|until| now < until)
+    }
+
+    /// Whether it may be asked before the others. When its time behind them is over, one request asks it first, and
+    /// the next ones do when it is known how that one ends.
+    fn may_lead(&self, now: Instant, rest: Rest) -> bool {
+        let mut state = self.state();
+        match state.behind_until {
+            None => true,
+            Some(until) if now < until => false,
+            Some(_) => {
+                state.behind_until = Some(now + rest.delay);
+                true
+            }
+        }
+    }
+
+    fn answered(&self) {
+        *self.state() = State::default();
+    }
+
+    /// Notes that it was outdone; true when it is put behind the others.
+    fn outdone(&self, now: Instant, rest: Rest) -> bool {
+        let mut state = self.state();
+        state.outdone = state.outdone.saturating_add(1);
+        if state.outdone < rest.after {
+            return false;
+        }
+        let newly = state.outdone == rest.after;
+        state.behind_until = Some(now + rest.delay);
+        newly
+    }
 }
 
 /// What is asked.
@@ -92,25 +149,33 @@ type Call<T> = Pin<Box<dyn Future<Output = (usize, Vec<usize>, Replies<T>)> + Se
 /// Asks a group about `items`: one reply for each of them, in their order.
 ///
 /// # Errors
-/// [`BackendError::TooLarge`] of any member ends it: another member would send as much, and an answer without the
-/// large part would be silently wrong.
+/// [`BackendError::TooLarge`] of a shard ends it: an answer without the large part would be silently wrong. Of replicas,
+/// all that answered said so, or two of those that are asked one after the other: the others would send as much.
 pub(super) async fn ask_group<Q: Question>(
     kind: GroupKind,
+    rest: Rest,
     members: &Arc<[Member]>,
     turn: usize,
     items: &[usize],
     question: &Arc<Q>,
     stats: &FetchStats,
 ) -> Result<Vec<ItemReply<Q::Reply>>, LimitExceeded> {
-    let group = Asking { members, items, question };
+    let group = Asking { members, items, question, rest };
     match kind {
-        GroupKind::Shards | GroupKind::AllReplicas => group.all().await,
+        GroupKind::Shards => group.all(true).await,
+        GroupKind::AllReplicas => group.all(false).await,
         GroupKind::AnyReplica { hedge_after, order } => {
             let start = match order {
                 Order::Listed => 0,
                 Order::Rotating => turn % members.len().max(1),
             };
-            let order: Vec<usize> = (0..members.len()).map(|i| (start + i) % members.len()).collect();
+            let now = Instant::now();
+            let (mut order, behind): (Vec<usize>, Vec<usize>) =
+                (0..members.len()).map(|i| (start + i) % members.len()).partition(|member| {
+                    let Member { standing, .. } = &members[*member];
+                    if *member == start { standing.may_lead(now, rest) } else { !standing.behind(now) }
+                });
+            order.extend(behind);
             group.any(&order, hedge_after, stats).await
         }
     }
@@ -120,6 +185,7 @@ struct Asking<'a, Q> {
     members: &'a Arc<[Member]>,
     items: &'a [usize],
     question: &'a Arc<Q>,
+    rest: Rest,
 }
 
 impl<Q: Question> Asking<'_, Q> {
@@ -135,7 +201,7 @@ impl<Q: Question> Asking<'_, Q> {
         let (members, question) = (self.members.clone(), self.question.clone());
         let backend = members[member].backend.id().clone();
         let task = Task::spawn(&Handle::current(), async move {
-            let Member { backend, stats } = &members[member];
+            let Member { backend, stats, .. } = &members[member];
             stats.calls.add(1);
             let _going_on = stats.in_flight.enter();
             let asked = tokio::time::timeout_at(question.deadline(), question.ask(&**backend, &items)).await;
@@ -163,8 +229,8 @@ impl<Q: Question> Asking<'_, Q> {
         })
     }
 
-    /// Every member at the same time.
-    async fn all(&self) -> Result<Vec<ItemReply<Q::Reply>>, LimitExceeded> {
+    /// Every member at the same time. `one_is_all`: one with too much for this server ends it for all.
+    async fn all(&self, one_is_all: bool) -> Result<Vec<ItemReply<Q::Reply>>, LimitExceeded> {
         let mut calls: FuturesUnordered<Call<Q::Reply>> = (0..self.members.len())
             .map(|member| (member, self.suiting(member)))
             .filter(|(_, positions)| !positions.is_empty())
@@ -172,7 +238,9 @@ impl<Q: Question> Asking<'_, Q> {
             .collect();
         let mut ended = Vec::new();
         while let Some(call) = calls.next().await {
-            refuse_too_large(&call.2)?;
+            if one_is_all {
+                too_large(&call.2).map_or(Ok(()), Err)?;
+            }
             ended.push(call);
         }
         // In the order of the configuration, not of arrival.
@@ -190,12 +258,13 @@ impl<Q: Question> Asking<'_, Q> {
                 }
             }
         }
+        refuse_unanswered(&answers)?;
         Ok(answers)
     }
 
     /// One member after the other, in this order, until each item is answered once: the next one is called for what
     /// the one before failed to answer, and also when that one takes longer than `hedge_after`. A call that has
-    /// become needless is cancelled.
+    /// become needless is cancelled. After one that has too much for this server, at most one more is called.
     async fn any(
         &self,
         order: &[usize],
@@ -206,6 +275,8 @@ impl<Q: Question> Asking<'_, Q> {
         let mut waiting: Vec<usize> = vec![0; self.items.len()];
         let mut calls: FuturesUnordered<Call<Q::Reply>> = FuturesUnordered::new();
         let mut rest = order.iter().copied();
+        let mut began: Vec<(usize, Instant)> = Vec::new();
+        let mut has_too_much: Option<usize> = None;
         let mut hedging = false;
         let mut first = true;
         loop {
@@ -230,7 +301,11 @@ impl<Q: Question> Asking<'_, Q> {
                     waiting[*at] += 1;
                     answers[*at].wanted = 1;
                 }
+                began.push((member, Instant::now()));
                 calls.push(self.call(member, positions));
+                if has_too_much.is_some() {
+                    rest = [].iter().copied();
+                }
             }
             hedging = false;
             let hedge = async {
@@ -239,7 +314,7 @@ impl<Q: Question> Asking<'_, Q> {
                     _ => std::future::pending().await,
                 }
             };
-            let (_, positions, replies) = tokio::select! {
+            let (member, positions, replies) = tokio::select! {
                 biased;
                 ended = calls.next() => match ended {
                     Some(ended) => ended,
@@ -250,7 +325,17 @@ impl<Q: Question> Asking<'_, Q> {
                     continue;
                 }
             };
-            refuse_too_large(&replies)?;
+            began.retain(|(called, _)| *called != member);
+            if let Some(error) = too_large(&replies) {
+                if has_too_much.is_some() {
+                    return Err(error);
+                }
+                has_too_much = Some(member);
+                let further = order.len() - rest.len();
+                rest = order.get(further..order.len().min(further + 1)).unwrap_or_default().iter().copied();
+            } else if replies.iter().all(Result::is_ok) {
+                self.members[member].standing.answered();
+            }
             for (at, reply) in positions.into_iter().zip(replies) {
                 waiting[at] -= 1;
                 match reply {
@@ -271,7 +356,26 @@ impl<Q: Question> Asking<'_, Q> {
         for answer in answers.iter_mut().filter(|answer| answer.replies.is_empty()) {
             answer.replies = answer.failures.iter().filter_map(part_of).collect();
         }
+        refuse_unanswered(&answers)?;
+        // What is still going on will be cancelled. Who had no time is not to blame.
+        let now = Instant::now();
+        let slow = began.iter().filter(|(_, began)| hedge_after.is_some_and(|fair| now - *began >= fair));
+        for member in slow.map(|(member, _)| *member).chain(has_too_much) {
+            self.outdone(member, now);
+        }
         Ok(answers)
+    }
+
+    fn outdone(&self, member: usize, now: Instant) {
+        let Member { backend, stats, standing } = &self.members[member];
+        stats.outdone.add(1);
+        if standing.outdone(now, self.rest) {
+            let Rest { after, delay } = self.rest;
+            tracing::warn!(
+                backend = %backend.id(),
+                "other replicas did better {after} times in a row; it is asked after them for {delay:?}"
+            );
+        }
     }
 }
 
@@ -283,13 +387,24 @@ fn part_of<T: Clone + 'static>(error: &BackendError) -> Option<T> {
     }
 }
 
-fn refuse_too_large<T>(replies: &[Result<T, BackendError>]) -> Result<(), LimitExceeded> {
-    for reply in replies {
-        if let Err(BackendError::TooLarge { backend, limit, unit }) = reply {
-            return Err(LimitExceeded { limit: *limit, unit, backend: Some(backend.clone()) });
+/// The first of the replies that says that there is too much.
+fn too_large<T>(replies: &[Result<T, BackendError>]) -> Option<LimitExceeded> {
+    replies.iter().find_map(|reply| reply.as_ref().err().and_then(limit_of))
+}
+
+fn limit_of(error: &BackendError) -> Option<LimitExceeded> {
+    match error {
+        BackendError::TooLarge { backend, limit, unit } => {
+            Some(LimitExceeded { limit: *limit, unit, backend: Some(backend.clone()) })
         }
+        _ => None,
     }
-    Ok(())
+}
+
+/// An item that nobody answered and that somebody had too much for is too large.
+fn refuse_unanswered<T>(answers: &[ItemReply<T>]) -> Result<(), LimitExceeded> {
+    let mut unanswered = answers.iter().filter(|answer| answer.replies.is_empty());
+    unanswered.find_map(|answer| answer.failures.iter().find_map(limit_of)).map_or(Ok(()), Err)
 }
 
 fn all_failed<T>(items: usize, error: &BackendError) -> Replies<T> {

@@ -33,7 +33,7 @@ use futures::stream::FuturesUnordered;
 use tokio::runtime::{Handle, Runtime};
 use tokio::time::Instant;
 
-use self::ask::{ItemReply, Member, Question, Task, ask_group};
+use self::ask::{ItemReply, Member, Question, Standing, Task, ask_group};
 pub use self::lookups::Answers;
 pub use self::map::{LimitExceeded, Limits, Lookup, RequestMap, Size, bytes_of};
 pub use self::stats::{BackendStats, Counter, Entered, FetchStats, Gauge};
@@ -56,6 +56,23 @@ pub struct Group {
     /// Beginnings of dotted names (`servers`, `apps.web`): when there are any, the group is asked only for patterns
     /// that can match a name below one of them. Tag queries are not narrowed by this.
     pub prefixes: Vec<String>,
+    /// When one of [several replicas](GroupKind::AnyReplica) is asked after the others.
+    pub rest: Rest,
+}
+
+/// When a replica is put behind those that do better, so that not each request has to find out anew that it hangs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rest {
+    /// After others did better so many times in a row.
+    pub after: u32,
+    /// For so long; then one request asks it first again.
+    pub delay: Duration,
+}
+
+impl Default for Rest {
+    fn default() -> Self {
+        Self { after: 3, delay: Duration::from_secs(5) }
+    }
 }
 
 /// How the backends of a group divide the work.
@@ -88,7 +105,7 @@ pub enum Order {
 impl Group {
     /// A group of which all backends may fail, for all names.
     pub fn new(name: impl Into<Arc<str>>, kind: GroupKind, backends: Vec<Arc<dyn Backend>>) -> Self {
-        Self { name: name.into(), kind, backends, min_available: 0, prefixes: Vec::new() }
+        Self { name: name.into(), kind, backends, min_available: 0, prefixes: Vec::new(), rest: Rest::default() }
     }
 }
 
@@ -196,12 +213,13 @@ struct GroupState {
     members: Arc<[Member]>,
     min_available: usize,
     prefixes: Vec<Vec<String>>,
+    rest: Rest,
     turn: AtomicUsize,
 }
 
 impl GroupState {
     fn new(group: Group) -> Self {
-        let member = |backend| Member { backend, stats: BackendStats::default() };
+        let member = |backend| Member { backend, stats: BackendStats::default(), standing: Standing::default() };
         let nodes = |prefix: String| prefix.split('.').filter(|n| !n.is_empty()).map(str::to_owned).collect();
         Self {
             name: group.name,
@@ -209,6 +227,7 @@ impl GroupState {
             members: group.backends.into_iter().map(member).collect(),
             min_available: group.min_available,
             prefixes: group.prefixes.into_iter().map(nodes).collect(),
+            rest: group.rest,
             turn: AtomicUsize::new(0),
         }
     }
@@ -241,7 +260,7 @@ impl GroupState {
         stats: &FetchStats,
     ) -> Result<(&Self, Vec<usize>, Vec<ItemReply<Q::Reply>>), LimitExceeded> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        let replies = ask_group(self.kind, &self.members, turn, &items, question, stats).await?;
+        let replies = ask_group(self.kind, self.rest, &self.members, turn, &items, question, stats).await?;
         Ok((self, items, replies))
     }
 
@@ -387,16 +406,19 @@ impl Question for FetchQuestion {
 
     async fn ask(&self, backend: &dyn Backend, items: &[usize]) -> Vec<Result<Vec<Series>, BackendError>> {
         let selectors: Vec<Selector> = items.iter().map(|item| self.selectors[*item].clone()).collect();
-        let mut answers = backend.fetch(&selectors, &self.scope).await;
+        let answers = backend.fetch(&selectors, &self.scope).await;
         // What one backend has is a part of the whole: when it alone is too much there is no need to wait for others.
         let mut size = Size::default();
         for answer in answers.iter().flatten() {
             size.add(answer);
         }
-        if let (Some((limit, unit)), Some(answer)) = (size.beyond(&self.room), answers.first_mut()) {
-            *answer = Err(BackendError::TooLarge { backend: backend.id().clone(), limit, unit });
+        match size.beyond(&self.room) {
+            None => answers,
+            Some((limit, unit)) => {
+                let too_large = || Err(BackendError::TooLarge { backend: backend.id().clone(), limit, unit });
+                answers.iter().map(|_| too_large()).collect()
+            }
         }
-        answers
     }
 }
 

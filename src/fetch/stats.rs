@@ -82,6 +82,9 @@ pub struct BackendStats {
     pub calls: Counter,
     /// Calls that failed altogether or for a part.
     pub failures: Counter,
+    /// Calls in which another replica did better: it answered while this one did not within the time for a hedge, or
+    /// when this one had more than is read.
+    pub outdone: Counter,
     /// Calls now going on.
     pub in_flight: Gauge,
     failed_in_a_row: AtomicU64,

@@ -319,13 +319,103 @@ async fn a_huge_answer_is_refused_while_others_are_waited_for() {
     let error = shards(&[&a, &b]).fill(&mut map, &[selector("x.*")], &scope()).await.expect_err("too large");
     assert_eq!((error.limit, error.unit, error.backend), (2, "series", None));
 
-    // What a backend itself stopped at is not a partial answer, nor a reason to ask a replica.
-    let error = BackendError::TooLarge { backend: id("c"), limit: 10, unit: "bytes" };
-    let c = Arc::new(Fake::with("c", &[]).acting([Act::Fail(error)]));
-    let federation = replicas(FIRST, &[&c, &a]);
+    // What a shard itself stopped at is not a partial answer.
+    let endless = endless("c");
+    let federation = shards(&[&endless, &a]);
     assert!(federation.fetch(&[selector("x.1")], &scope(), Limits::default()).await.is_err());
-    assert_eq!(a.calls().len(), 1);
     assert!(matches!(federation.find(&find_query("x"), &scope()).await, Err(FetchError::TooLarge(_))));
+}
+
+/// A backend whose answers do not end.
+fn endless(name: &str) -> Arc<Fake> {
+    let error = BackendError::TooLarge { backend: id(name), limit: 10, unit: "bytes" };
+    Arc::new(Fake::with(name, &["x"]).acting([Act::Fail(error)]))
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_more_replica_is_asked_when_an_answer_is_too_large() {
+    let try_fetch = async |federation: &Federation, room: Limits| {
+        federation.fetch(&[selector("x"), selector("y")], &scope(), room).await
+    };
+    let all = Limits::default();
+    let (large, well) = (endless("large"), Arc::new(Fake::with("well", &["x"])));
+    let federation = replicas(FIRST, &[&large, &well]);
+    let outcomes = try_fetch(&federation, all).await.expect("the other has it");
+    assert_eq!((names(&outcomes[0]), failures(&outcomes[0])), (vec!["x"], &[][..]));
+    assert!(federation.find(&find_query("x"), &scope()).await.is_ok());
+    // It is not asked first for ever.
+    try_fetch(&federation, all).await.expect("the other has it");
+    try_fetch(&federation, all).await.expect("the other has it");
+    assert_eq!((large.calls().len(), well.calls().len()), (3, 4));
+    tokio::time::advance(Duration::from_secs(5)).await;
+    try_fetch(&federation, all).await.expect("the other has it");
+    assert_eq!(large.calls().len(), 4);
+
+    // The question is to blame when two say so, and nobody else is asked.
+    let (other, third) = (endless("other"), Arc::new(Fake::with("third", &["x"])));
+    let federation = replicas(FIRST, &[&large, &other, &third]);
+    for _ in 0..4 {
+        assert!(try_fetch(&federation, all).await.is_err());
+    }
+    assert_eq!((third.calls().len(), other.calls().len()), (0, 4));
+    // So it is when the one more fails.
+    let down = Arc::new(Fake::with("down", &[]).acting([Act::Fail(refused("down"))]));
+    assert!(try_fetch(&replicas(FIRST, &[&large, &down, &third]), all).await.is_err());
+    assert_eq!(third.calls().len(), 0);
+    // One that fails before is not the one more.
+    assert!(try_fetch(&replicas(FIRST, &[&down, &large, &third]), all).await.is_ok());
+    // More than the request may fetch is too much wherever it comes from.
+    let (a, b) = (Arc::new(Fake::with("a", &["x", "y"])), Arc::new(Fake::with("b", &["x", "y"])));
+    let room = Limits { series: 1, ..all };
+    let error = try_fetch(&replicas(FIRST, &[&a, &b, &third]), room).await.expect_err("too large");
+    assert_eq!((error.unit, third.calls().len()), ("series", 1));
+
+    // Replicas that are all asked make up for each other, and what may be missing is said.
+    let outcomes = try_fetch(&replicas(GroupKind::AllReplicas, &[&large, &well]), all).await.expect("the other has it");
+    assert_eq!((names(&outcomes[0]), failures(&outcomes[0]).len()), (vec!["x"], 1));
+    assert!(try_fetch(&replicas(GroupKind::AllReplicas, &[&large, &down, &other]), all).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_hangs_is_asked_last_for_a_while() {
+    let milliseconds = Duration::from_millis;
+    let hung = Arc::new(Fake::with("hung", &["x"]).acting([Act::Hang]));
+    let fast = Arc::new(Fake::with("fast", &["x"]).acting([Act::AnswerAfter(milliseconds(10))]));
+    let hedged = GroupKind::AnyReplica { hedge_after: Some(milliseconds(100)), order: Order::Listed };
+    let federation = replicas(hedged, &[&hung, &fast]);
+    let time = async || {
+        let began = Instant::now();
+        assert_eq!(names(&fetch(&federation, &["x"]).await[0]), ["x"]);
+        began.elapsed()
+    };
+    for _ in 0..3 {
+        assert_eq!(time().await, milliseconds(110));
+    }
+    for _ in 0..3 {
+        assert_eq!(time().await, milliseconds(10));
+    }
+    assert_eq!(hung.calls().len(), 3);
+    // It is not shut out: it answers when the other cannot.
+    fast.act([Act::Fail(refused("fast"))]);
+    hung.act([Act::AnswerAfter(milliseconds(90)), Act::Hang]);
+    assert_eq!(time().await, milliseconds(90));
+    // That was well, and it is the first again.
+    fast.act([Act::AnswerAfter(milliseconds(10))]);
+    for _ in 0..3 {
+        assert_eq!(time().await, milliseconds(110));
+    }
+    assert_eq!(time().await, milliseconds(10));
+    // After its rest one request tries it; others do not wait for how that ends.
+    tokio::time::advance(Duration::from_secs(5)).await;
+    let (probe, other) = tokio::join!(time(), time());
+    assert_eq!((probe, other), (milliseconds(110), milliseconds(10)));
+    assert_eq!(time().await, milliseconds(10));
+    // Once it is well it leads.
+    hung.act([Act::AnswerAfter(milliseconds(20))]);
+    tokio::time::advance(Duration::from_secs(5)).await;
+    for _ in 0..4 {
+        assert_eq!(time().await, milliseconds(20));
+    }
 }
 
 #[test]

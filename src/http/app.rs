@@ -196,6 +196,7 @@ fn group(
     };
     let mut group = Group::new(settings.name.as_str(), kind, backends);
     group.min_available = settings.min_available;
+    group.rest = fetch::Rest { after: settings.failures_before_rest.max(1), delay: settings.retry_delay };
     group.prefixes.clone_from(&settings.prefixes);
     Ok(group)
 }
