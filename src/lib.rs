@@ -48,7 +48,7 @@ pub mod render;
 // The configuration file.
 pub mod config;
 
-// Logging.
+// The log; numbers in the format of Prometheus.
 pub mod telemetry;
 
 // Routes, parameters, statuses.

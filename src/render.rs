@@ -4,11 +4,10 @@
 //! client hangs up: dropping the future ends the calls to the backends.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::backend::{BackendError, Scope};
 use crate::evaluate::{Advance, GivenUp, Rounds, RoundsError};
-use crate::fetch::{Federation, FetchError, LimitExceeded, Limits, Lookup, RequestMap, listed};
+use crate::fetch::{Counter, Federation, FetchError, LimitExceeded, Limits, Lookup, RequestMap, listed};
 use crate::functions::Request;
 use crate::plan::StepMemory;
 use crate::series::{Selector, Series};
@@ -132,13 +131,13 @@ impl RenderError {
 #[derive(Debug, Default)]
 pub struct RenderStats {
     /// Requests begun.
-    pub requests: AtomicU64,
+    pub requests: Counter,
     /// Rounds of fetching.
-    pub rounds: AtomicU64,
+    pub rounds: Counter,
     /// Selectors that evaluation asked for and the plan had not: anything but 0 is a fault worth reporting.
-    pub misses: AtomicU64,
+    pub misses: Counter,
     /// Results with failures.
-    pub partial: AtomicU64,
+    pub partial: Counter,
 }
 
 /// How the selectors of a request become calls to the backends.
@@ -200,7 +199,7 @@ impl Renderer {
     /// # Errors
     /// See [`RenderError`].
     pub async fn render(&self, request: RenderRequest) -> Result<Rendered, RenderError> {
-        self.stats.requests.fetch_add(1, Ordering::Relaxed);
+        self.stats.requests.add(1);
         if request.targets.len() > self.max_targets {
             return Err(RenderError::TooManyTargets { given: request.targets.len(), limit: self.max_targets });
         }
@@ -228,10 +227,10 @@ impl Renderer {
             }
         };
         drop(waiting);
-        self.stats.misses.fetch_add(u64::from(rounds.misses()), Ordering::Relaxed);
+        self.stats.misses.add(u64::from(rounds.misses()));
         let failures = map.failures();
         if !failures.is_empty() {
-            self.stats.partial.fetch_add(1, Ordering::Relaxed);
+            self.stats.partial.add(1);
             if strict {
                 return Err(RenderError::Partial(failures));
             }
@@ -242,7 +241,7 @@ impl Renderer {
     }
 
     async fn fetch(&self, map: &mut RequestMap, selectors: &[Selector], scope: &Scope) -> Result<(), RenderError> {
-        self.stats.rounds.fetch_add(1, Ordering::Relaxed);
+        self.stats.rounds.add(1);
         if scope.left().is_zero() {
             return Err(RenderError::Deadline { stage: "planning" });
         }

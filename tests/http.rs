@@ -17,7 +17,7 @@ use futures::{FutureExt as _, StreamExt as _, stream};
 use plumbago::backend::carbonapi::{self, v2, v3};
 use plumbago::backend::wire::Limits;
 use plumbago::backend::{Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Scope};
-use plumbago::config::Config;
+use plumbago::config::{Config, GroupKind, GroupSettings};
 use plumbago::http::{App, outer, routes};
 use plumbago::series::{Selector, Series, Step};
 use plumbago::store::MemoryStore;
@@ -560,7 +560,7 @@ async fn the_description_is_whole() {
         for found in resources.captures_iter(&text) {
             for path in found[1].split('"').filter(|path| path.starts_with('/')) {
                 served += 1;
-                assert!(path == "/metrics" || paths.contains_key(path), "{path} is not described");
+                assert!(paths.contains_key(path), "{path} is not described");
             }
         }
     }
@@ -661,4 +661,101 @@ async fn each_request_has_an_end_and_a_line_in_the_log() {
         "method=POST path=\"/render\" status=504 bytes=0",
     ];
     assert!(lines.len() == 3 && lines.iter().zip(expected).all(|(line, part)| line.contains(part)), "{text}");
+}
+
+/// The lines of `/metrics` that begin so.
+async fn counted(server: &Server, start: &str) -> Vec<String> {
+    let answer = server.get("/metrics").await;
+    answer.text().lines().filter(|line| line.starts_with(start)).map(str::to_owned).collect()
+}
+
+#[actix_web::test]
+async fn prometheus_reads_what_is_counted() {
+    let server = server(&[&["a.b", "a.c"], &["a.d"]]).await;
+    let render = "/render?target=sumSeries(a.*)&format=json&from=-10min&now=";
+    for _ in 0..2 {
+        assert_eq!(server.get(&format!("{render}{}", dataset::NOW)).await.status, 200);
+    }
+    assert_eq!(server.get("/render?target=sumSeries(&format=json").await.status, 400);
+    assert_eq!(server.get("/metrics/find?query=*").await.status, 200);
+
+    let answer = server.get("/metrics").await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/plain; version=0.0.4; charset=utf-8")));
+    let text = answer.text();
+    for line in [
+        concat!("plumbago_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
+        "plumbago_http_requests_total{endpoint=\"render\",status=\"2xx\"} 2",
+        "plumbago_http_requests_total{endpoint=\"render\",status=\"4xx\"} 1",
+        "plumbago_http_requests_total{endpoint=\"find\",status=\"2xx\"} 1",
+        "plumbago_http_requests_in_flight{endpoint=\"status\"} 1",
+        "plumbago_http_requests_in_flight{endpoint=\"render\"} 0",
+        "plumbago_http_request_duration_seconds_count{endpoint=\"render\"} 3",
+        "plumbago_fetches_total 1",
+        "plumbago_fetch_series_total 3",
+        "plumbago_fetch_points_total 30",
+        "plumbago_cache_hits_total{cache=\"responses\"} 1",
+        "plumbago_cache_misses_total{cache=\"responses\"} 2",
+        "plumbago_backend_calls_total{group=\"test\",backend=\"one\"} 2",
+        "plumbago_backend_calls_in_flight{group=\"test\",backend=\"two\"} 0",
+        "plumbago_backend_duration_seconds_count{group=\"test\",backend=\"two\"} 2",
+    ] {
+        assert!(text.lines().any(|other| other == line), "{line} is not in\n{text}");
+    }
+    // A sample has a name that its family's head has named, and a value that is a number; no family comes twice.
+    let mut family = "";
+    let mut families = std::collections::BTreeSet::new();
+    for line in text.lines() {
+        if let Some(head) = line.strip_prefix("# TYPE ") {
+            family = head.split(' ').next().expect("a name");
+            assert!(families.insert(family), "{family} comes twice");
+        } else if !line.starts_with('#') {
+            let (name, value) = line.rsplit_once(' ').expect("a value");
+            let name = name.split('{').next().expect("a name");
+            let suffix = name.strip_prefix(family).unwrap_or_else(|| panic!("{name} stands below {family}"));
+            assert!(["", "_bucket", "_sum", "_count"].contains(&suffix), "{name} stands below {family}");
+            assert!(value.parse::<f64>().is_ok_and(f64::is_finite), "{line}");
+        }
+    }
+    // Targets and clients leave no trace.
+    for hidden in ["sumSeries", "a.b", "a.*", "127.0.0.1"] {
+        assert!(!text.contains(hidden), "{hidden} is in\n{text}");
+    }
+    let renders = "plumbago_http_requests_total{endpoint=\"render\"";
+    assert_eq!(counted(&server, renders).await.len(), 2);
+    // With a question it is graphite-web's.
+    let found = server.get("/metrics?query=a.*").await;
+    assert_eq!((found.status, found.json().as_array().map(Vec::len)), (200, Some(3)));
+    for (answer, what) in
+        [(server.get("/metrics?format=json").await, "a parameter"), (server.post("/metrics", "").await, "POST")]
+    {
+        assert_eq!(answer.status, 400, "{what}");
+    }
+}
+
+/// A backend over HTTP has numbers of its own, and its password stays here.
+#[actix_web::test]
+async fn prometheus_sees_backends_without_their_passwords() {
+    let mut group = GroupSettings::new("east", GroupKind::Shards, "graphite");
+    group.urls = vec!["http://user:secret@127.0.0.1:1/sub".to_owned()];
+    group.failures_before_rest = 1;
+    let config = Config { groups: vec![group], ..Config::default() };
+    let server = Server::of(App::build(config).expect("an app")).await;
+    assert_eq!(server.get("/render?target=a&format=json").await.status, 502);
+    let answer = server.get("/metrics").await;
+    let text = answer.text();
+    let labels = "{group=\"east\",backend=\"http://127.0.0.1:1/sub\"}";
+    for line in [
+        "requests_total{} 2",
+        "retries_total{} 1",
+        "request_failures_total{} 1",
+        "resting{} 1",
+        "received_bytes_total{} 0",
+    ] {
+        let line = format!("plumbago_backend_{}", line.replace("{}", labels));
+        assert!(text.lines().any(|other| other == line), "{line} is not in\n{text}");
+    }
+    for cache in ["responses", "series", "names"] {
+        assert!(text.contains(&format!("plumbago_cache_bytes{{cache=\"{cache}\"}}")), "{text}");
+    }
+    assert!(!text.contains("secret"));
 }

@@ -4,6 +4,7 @@
 //! of their own, so that a store without them does not stub them. Everything here is asked for by the federation.
 
 pub mod carbonapi;
+mod measure;
 pub mod msgpack;
 pub mod pickle;
 pub mod protocol;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::Instant;
 
+pub use self::measure::{Durations, Histogram};
 use crate::series::{Selector, Series, TimeRange};
 
 /// Name of a backend in metrics, logs, errors and cache keys: its group and URL or path.
@@ -89,6 +91,11 @@ pub trait Backend: Send + Sync {
 
     /// Changing the tag index, when the store lets clients do that.
     fn tag_editor(&self) -> Option<&dyn TagEditor> {
+        None
+    }
+
+    /// What is asked over HTTP, if this is or has that: for telemetry.
+    fn http(&self) -> Option<&transport::HttpBackend> {
         None
     }
 }

@@ -26,7 +26,8 @@ use tokio::time::{Instant, timeout_at};
 use super::protocol::{Payload, Protocol, WireRequest};
 use super::wire::{CodecError, Limits, joined, looks_like};
 use super::{
-    Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Part, Scope, TagLimits, TagSource, tag_api,
+    Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Histogram, Part, Scope, TagLimits,
+    TagSource, tag_api,
 };
 use crate::series::{Selector, TimeRange};
 
@@ -140,6 +141,7 @@ pub struct HttpBackend {
     turns: Semaphore,
     breaker: Breaker,
     counters: Counters,
+    durations: Histogram,
 }
 
 impl fmt::Debug for HttpBackend {
@@ -196,6 +198,7 @@ impl HttpBackend {
             turns: Semaphore::new(settings.concurrency.get().min(Semaphore::MAX_PERMITS)),
             breaker: Breaker::new(settings.failures_before_rest, settings.retry_delay),
             counters: Counters::default(),
+            durations: Histogram::default(),
             protocol,
             settings,
         })
@@ -214,6 +217,11 @@ impl HttpBackend {
             waiting: read(&c.waiting),
             resting: self.breaker.resting(),
         }
+    }
+
+    /// How long its requests took, from their turn until the last byte or the end of their time.
+    pub fn durations(&self) -> &Histogram {
+        &self.durations
     }
 
     /// The protocol it speaks.
@@ -264,6 +272,7 @@ impl HttpBackend {
             let _in_flight = Counted::new(&self.counters.in_flight);
             timeout_at(deadline, self.exchange(&request, scope)).await
         };
+        self.durations.observe(began.elapsed());
         let received = match received {
             Ok(received) => received,
             // Whoever got no time to answer is not to blame: `attempt` ends without a verdict.
@@ -538,6 +547,10 @@ impl Backend for HttpBackend {
     }
 
     fn finder(&self) -> Option<&dyn Finder> {
+        Some(self)
+    }
+
+    fn http(&self) -> Option<&HttpBackend> {
         Some(self)
     }
 

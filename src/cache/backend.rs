@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 
 use super::tier::{Bounds, CacheStats, Tier, Weigh};
+use crate::backend::transport::HttpBackend;
 use crate::backend::{
     Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Scope, TagEditor, TagLimits, TagSource,
 };
@@ -276,6 +277,10 @@ impl Backend for CachedBackend {
 
     fn tags(&self) -> Option<&dyn TagSource> {
         self.inner.tags().map(|_| self as &dyn TagSource)
+    }
+
+    fn http(&self) -> Option<&HttpBackend> {
+        self.inner.http()
     }
 
     fn tag_editor(&self) -> Option<&dyn TagEditor> {

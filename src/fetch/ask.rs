@@ -204,7 +204,9 @@ impl<Q: Question> Asking<'_, Q> {
             let Member { backend, stats, .. } = &members[member];
             stats.calls.add(1);
             let _going_on = stats.in_flight.enter();
+            let began = Instant::now();
             let asked = tokio::time::timeout_at(question.deadline(), question.ask(&**backend, &items)).await;
+            stats.durations.observe(began.elapsed());
             let replies = match asked {
                 Ok(replies) if replies.len() == items.len() => replies,
                 Ok(replies) => {

@@ -375,6 +375,7 @@ impl Inner {
                 let (series, mismatches) = merge::unite(answers.flatten().collect());
                 self.stats.mismatches.add(mismatches);
                 self.stats.series.add(series.len() as u64);
+                self.stats.points.add(series.iter().map(|series| series.len() as u64).sum());
                 Found { series: series.into(), failures: failures.into() }
             });
             outcomes.push(outcome);

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::backend::Histogram;
+
 /// A number that only grows.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
@@ -57,6 +59,8 @@ pub struct FetchStats {
     pub selectors: Counter,
     /// Series answered, after merging.
     pub series: Counter,
+    /// Their points.
+    pub points: Counter,
     /// Federated look-ups of names or tags.
     pub lookups: Counter,
     /// Fetches and look-ups whose answer misses something because a backend failed.
@@ -87,6 +91,8 @@ pub struct BackendStats {
     pub outdone: Counter,
     /// Calls now going on.
     pub in_flight: Gauge,
+    /// How long calls took; those are left out that were cancelled.
+    pub durations: Histogram,
     failed_in_a_row: AtomicU64,
 }
 

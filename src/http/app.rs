@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::metrics::HttpStats;
 use crate::backend::protocol::{self, Bulk};
 use crate::backend::transport::{HttpBackend, HttpSettings, SettingsError, shown};
 use crate::backend::{Backend, BackendId, Scope, wire};
@@ -23,6 +24,8 @@ pub struct App {
     renderer: Renderer,
     responses: ResponseCache,
     events: Arc<EventStore>,
+    caches: Option<(Arc<SeriesCache>, Arc<LookupCache>)>,
+    http: HttpStats,
 }
 
 /// Why it cannot be put together.
@@ -74,7 +77,8 @@ impl App {
         let answers = answer_limits(config.limits.fetched);
         let groups =
             config.groups.iter().map(|settings| group(settings, answers, &cached)).collect::<Result<Vec<_>, _>>()?;
-        Self::with_groups(config, groups)
+        let caches = Some((series.clone(), lookups.clone()));
+        Ok(Self { caches, ..Self::with_groups(config, groups)? })
     }
 
     /// The same over given backends; the groups of the configuration are not looked at.
@@ -95,7 +99,7 @@ impl App {
         let limits = config.limits;
         let renderer = Renderer::new(federation, memory, limits.fetched, limits.computed, limits.targets);
         let responses = ResponseCache::new(config.cache.response_size);
-        Ok(Self { config, renderer, responses, events })
+        Ok(Self { config, renderer, responses, events, caches: None, http: HttpStats::default() })
     }
 
     /// The same with another way of fetching, for comparison.
@@ -121,6 +125,16 @@ impl App {
     #[must_use]
     pub fn responses(&self) -> &ResponseCache {
         &self.responses
+    }
+
+    /// The caches around the backends of the configuration.
+    pub(super) fn caches(&self) -> Option<&(Arc<SeriesCache>, Arc<LookupCache>)> {
+        self.caches.as_ref()
+    }
+
+    /// Counts of requests.
+    pub(super) fn http_stats(&self) -> &HttpStats {
+        &self.http
     }
 
     /// Events.

@@ -9,7 +9,7 @@ use regex::RegexSetBuilder;
 use serde_json::{Map, Value, json};
 
 use super::answer::{Json, accepted, bytes_of, flag, integer, marked, not_cached, not_found, resource, scope};
-use super::{App, Params, Problem, wire};
+use super::{App, Params, Problem, metrics, wire};
 use crate::backend::carbonapi::v2;
 use crate::backend::wire::ALWAYS;
 use crate::backend::{BackendError, FindQuery, FoundNode, msgpack, pickle};
@@ -61,8 +61,11 @@ impl FindFormat {
     }
 }
 
-/// `/metrics/find`.
+/// `/metrics/find`, and `/metrics`, which without a question is for Prometheus.
 async fn find(http: HttpRequest, body: web::Bytes, app: web::Data<App>) -> Result<HttpResponse, Problem> {
+    if metrics::is_asked_for(&http, &body) {
+        return Ok(metrics::page(&app));
+    }
     if let Some(message) = wire::message(&http, &body) {
         return wire::find(&http, message, &app).await;
     }

@@ -7,6 +7,7 @@ mod context;
 mod events;
 mod find;
 mod functions;
+mod metrics;
 mod openapi;
 mod outer;
 mod params;

@@ -119,7 +119,7 @@ const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         path: "/metrics/find",
         methods: &["get", "post"],
-        summary: "Nodes of the tree of names that match a pattern, of all backends. /metrics is the same.",
+        summary: "Nodes of the tree of names that match a pattern, of all backends. /metrics with a query is the same.",
         params: &[
             Param("query", Text, "A pattern such as servers.*.cpu; required."),
             Param(
@@ -140,6 +140,13 @@ const ENDPOINTS: &[Endpoint] = &[
             LOCAL,
         ],
         answers: &["application/json", "application/pickle", "application/x-msgpack", "application/x-protobuf"],
+    },
+    Endpoint {
+        path: "/metrics",
+        methods: &["get"],
+        summary: "What this server counts, in the text format of Prometheus. With any parameter it is /metrics/find.",
+        params: &[],
+        answers: PLAIN,
     },
     Endpoint {
         path: "/metrics/expand",

@@ -7,15 +7,17 @@ use std::time::Duration;
 use actix_cors::Cors;
 use actix_web::body::{self, BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
+use actix_web::http::{Method, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpMessage as _, web};
 use tokio::time::Instant;
 
 use super::context::{Context, REQUEST_ID};
+use super::metrics::Endpoint;
 use super::{App, Problem};
 use crate::encode::compression::{WORTHWHILE, compressed};
+use crate::fetch::Entered;
 
 /// How much longer than its time a request may take: for saying what ran out of time, and for making an answer of what
 /// came before a backend did.
@@ -37,7 +39,8 @@ pub async fn outer<B: MessageBody + 'static>(
     request.extensions_mut().insert(context.clone());
     let (method, path) = (request.method().clone(), request.path().to_owned());
     let accept = request.headers().get(header::ACCEPT_ENCODING).and_then(|v| v.to_str().ok()).map(str::to_owned);
-    let line = Line::begun(&context, method.as_str(), path);
+    let endpoint = Endpoint::of(&path, request.query_string().is_empty() && method != Method::POST);
+    let line = Line::begun(&app, endpoint, &context, method.as_str(), path);
     // What is done for an answer has its deadline; this is for what is not, such as a body that trickles in.
     let patience = app.config().request_timeout + GRACE;
     let Ok(called) = tokio::time::timeout(patience, next.call(request)).await else {
@@ -71,7 +74,8 @@ pub async fn outer<B: MessageBody + 'static>(
     Ok(response)
 }
 
-/// The line in the log that each request has, also one whose client hung up before it was answered.
+/// The line in the log that each request has, and its place in the counts; also one whose client hung up before it was
+/// answered.
 struct Line {
     id: Arc<str>,
     client: Option<IpAddr>,
@@ -79,15 +83,20 @@ struct Line {
     path: String,
     started: Instant,
     ended: bool,
+    app: web::Data<App>,
+    endpoint: Endpoint,
+    _going_on: Entered,
 }
 
 impl Line {
-    fn begun(context: &Context, method: &str, path: String) -> Self {
+    fn begun(app: &web::Data<App>, endpoint: Endpoint, context: &Context, method: &str, path: String) -> Self {
         let (id, client) = (context.id.clone(), context.client);
-        Self { id, client, method: method.to_owned(), path, started: Instant::now(), ended: false }
+        let (method, started, going_on) = (method.to_owned(), Instant::now(), app.http_stats().begun(endpoint));
+        Self { id, client, method, path, started, ended: false, app: app.clone(), endpoint, _going_on: going_on }
     }
 
     fn end(mut self, status: u16, bytes: u64) {
+        self.app.http_stats().ended(self.endpoint, Some(status), self.started.elapsed());
         self.write(status, bytes);
         self.ended = true;
     }
@@ -105,6 +114,7 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         if !self.ended {
+            self.app.http_stats().ended(self.endpoint, None, self.started.elapsed());
             // As nginx has it: the client closed the request.
             self.write(499, 0);
         }

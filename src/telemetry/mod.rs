@@ -1,8 +1,14 @@
-//! Logging: `tracing` to standard error, as text or JSON lines.
+//! What operators see: the log (`tracing` to standard error, as text or JSON lines), and how numbers are written for
+//! Prometheus. What is logged or counted is said where it happens.
+
+mod exposition;
+pub mod process;
 
 use std::io::IsTerminal as _;
 
 use tracing_subscriber::EnvFilter;
+
+pub use exposition::{Exposition, Family, Labels};
 
 /// A filter that cannot be read.
 #[derive(Debug, thiserror::Error)]
