@@ -139,6 +139,40 @@ fn areas_are_stacked() {
     assert_eq!([95, 76, 70].map(|y| pixels.at(100, y)), [BLUE, WHITE, GREEN]);
 }
 
+/// 260 to 440, and 3 on top of it: graphite-web's axis begins at 0 because of the 3.
+#[test]
+fn the_axis_of_a_stack_shows_its_lowest_band() {
+    let ramp: Vec<f64> = (0..60).map(|i| 260.0 + 3.0 * f64::from(i)).collect();
+    let both = [series("a", &ramp), constant("b", 3.0)];
+    assert_eq!(metadata(&svg(&both, &[("areaMode", "stacked")]))["y"]["bottom"], 0.0);
+    assert_eq!(metadata(&svg(&both[..1], &[("areaMode", "stacked")]))["y"]["bottom"], 250.0);
+}
+
+/// `areaMode=first` means the first that is drawn, and what functions have stacked is drawn first.
+#[test]
+fn stacked_series_come_before_all_others() {
+    let mut stacked = constant("b", 30.0);
+    stacked.style_mut().stacked = true;
+    let drawn = |mode: &str| {
+        let found = metadata(&svg(&[constant("a", 20.0), stacked.clone()], &[("areaMode", mode)]));
+        let series = found["series"].as_array().expect("an array").clone();
+        let of = |s: &Value| (s["name"].clone(), s["options"]["stacked"] == true, s["data"][0].clone());
+        series.iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(drawn("first"), [("b".into(), true, 30.0.into()), ("a".into(), false, 20.0.into())]);
+    // The other is put on top of it.
+    assert_eq!(drawn("stacked"), [("b".into(), true, 30.0.into()), ("a".into(), true, 50.0.into())]);
+}
+
+/// To graphite-web an `areaAlpha` of 0 is none.
+#[test]
+fn no_area_is_without_any_colour() {
+    for alpha in ["0", "0.0"] {
+        let params = [&ALONE[..], &[("areaMode", "all"), ("areaAlpha", alpha)]].concat();
+        assert_eq!(Pixels::drawn(&[constant("a", 50.0)], &params).at(100, 80), BLUE);
+    }
+}
+
 /// A half-transparent blue over white: halfway between the two.
 #[test]
 fn areas_can_be_transparent() {

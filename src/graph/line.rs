@@ -83,7 +83,7 @@ impl<'a> LineGraph<'a> {
     pub fn new(series: &'a [Series], options: &'a Options, zone: &TimeZone) -> Result<Option<Self>, GraphError> {
         let some = || series.iter().filter(|s| !s.is_empty());
         let Some(start) = some().map(Series::start).min() else { return Ok(None) };
-        let mut curves = curves(series, options)?;
+        let curves = curves(series, options)?;
         let mut mode = options.line_mode;
         // Of a single point no slope can be drawn.
         if mode == LineMode::Slope && series.iter().any(|s| s.len() == 1) {
@@ -93,6 +93,7 @@ impl<'a> LineGraph<'a> {
         let end = some().map(|s| s.time(points_to(s))).max().unwrap_or(start).max(start.saturating_add(1));
         let second = curves.iter().any(|c| c.second);
         let legend = Legend::new(entries(&curves, options), options);
+        let mut curves = order(curves, options.area_mode);
         let mut graph = Self {
             options,
             frame: outer(options, second, legend.height),
@@ -112,10 +113,14 @@ impl<'a> LineGraph<'a> {
             for curve in &mut curves {
                 curve.points = points(curve.series, end.saturating_sub(start), width, options.min_x_step);
             }
+            // The axis also reaches down to the least value before it is stacked, mostly near to 0, so that the lowest
+            // band is seen as high as it is.
+            let mut lowest = f64::INFINITY;
             if options.area_mode == AreaMode::Stacked && !second {
+                lowest = limits(curves.iter().filter(|c| !c.infinite), options).0;
                 stack(curves.iter_mut().filter(|c| !c.infinite).map(|c| &mut c.points));
             }
-            graph.set_y_axes(&curves, second);
+            graph.set_y_axes(&curves, second, lowest);
             let frame = graph.within(outer);
             if frame == graph.frame {
                 break;
@@ -123,7 +128,7 @@ impl<'a> LineGraph<'a> {
             graph.frame = frame;
         }
         graph.x = XAxis::new(start, end, graph.width(), zone, options.x_format.as_deref());
-        graph.curves = order(curves);
+        graph.curves = curves;
         Ok(Some(graph))
     }
 
@@ -132,11 +137,11 @@ impl<'a> LineGraph<'a> {
         (self.frame.right - self.frame.left - self.options.line_width - 1.0).max(1.0)
     }
 
-    fn set_y_axes(&mut self, curves: &[Curve<'_>], second: bool) {
+    fn set_y_axes(&mut self, curves: &[Curve<'_>], second: bool, lowest: f64) {
         let axis = |right: bool, wishes| {
             let curves = curves.iter().filter(|c| c.second == right && !c.infinite);
             let (least, greatest) = limits(curves, self.options);
-            YAxis::new(least, greatest, rules(self.options, wishes))
+            YAxis::new(least.min(lowest), greatest, rules(self.options, wishes))
         };
         if second {
             (self.y, self.second) = (axis(false, self.options.y_left), Some(axis(true, self.options.y_right)));
@@ -519,7 +524,7 @@ fn curves<'a>(series: &'a [Series], options: &Options) -> Result<Vec<Curve<'a>>,
     let two_axes = series.iter().any(second);
     let mut colors = options.colors.iter().copied().cycle();
     let mut curves = Vec::with_capacity(series.len());
-    for (i, series) in series.iter().enumerate() {
+    for series in series {
         let style = series.style.as_deref().unwrap_or(&plain_style);
         let side = match (two_axes, style.second_y_axis) {
             (false, _) => None,
@@ -537,8 +542,7 @@ fn curves<'a>(series: &'a [Series], options: &Options) -> Result<Vec<Curve<'a>>,
         let infinite = style.draw_as_infinite;
         let area = style.stacked
             || match options.area_mode {
-                AreaMode::None => false,
-                AreaMode::First => i == 0,
+                AreaMode::None | AreaMode::First => false,
                 AreaMode::All => !infinite,
                 AreaMode::Stacked => !infinite && !two_axes,
             };
@@ -559,11 +563,12 @@ fn curves<'a>(series: &'a [Series], options: &Options) -> Result<Vec<Curve<'a>>,
     Ok(curves)
 }
 
-/// Areas that functions have stacked are drawn before all lines; else all as they come.
-fn order(mut curves: Vec<Curve<'_>>) -> Vec<Curve<'_>> {
-    let by_function = |c: &Curve<'_>| c.series.style.as_ref().is_some_and(|s| s.stacked);
-    if curves.iter().any(by_function) {
-        curves.sort_by_key(|c| !by_function(c));
+/// The curves in the order in which they are drawn and stacked: areas that functions have stacked before all lines, else
+/// all as they come. The first of them is the one that [`AreaMode::First`] means.
+fn order(mut curves: Vec<Curve<'_>>, mode: AreaMode) -> Vec<Curve<'_>> {
+    curves.sort_by_key(|c| !c.series.style.as_ref().is_some_and(|s| s.stacked));
+    if let Some(first) = curves.first_mut().filter(|_| mode == AreaMode::First) {
+        first.area = true;
     }
     curves
 }

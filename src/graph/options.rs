@@ -268,8 +268,12 @@ impl Options {
                     ],
                 )?
                 .unwrap_or(AreaMode::None),
-            // graphite-web takes what is no number for one half.
-            area_alpha: given.0.get("areaAlpha").map(|t| t.parse().unwrap_or(0.5_f64).clamp(0.0, 1.0)),
+            // As in graphite-web, what is no number is one half, and 0 is as good as nothing.
+            area_alpha: given
+                .0
+                .get("areaAlpha")
+                .map(|t| t.parse().unwrap_or(0.5_f64).clamp(0.0, 1.0))
+                .filter(|alpha| *alpha != 0.0),
             null_as_zero: given.flag("drawNullAsZero").unwrap_or(false),
             hide_legend: if graph_only { Some(true) } else { given.flag("hideLegend") },
             unique_legend: given.flag("uniqueLegend").unwrap_or(false),

@@ -20,7 +20,7 @@ pub(super) fn label(units: UnitSystem, value: f64, span: f64, step: Option<f64>)
         format_g(value + 0.0)
     } else if value < 1.0 {
         format!("{value:.2}")
-    } else if span > 3.0 || span_prefix != prefix {
+    } else if span > 3.0 || !prefix.is_empty() || !span_prefix.is_empty() {
         format!("{value:.1}")
     } else if span > 0.1 {
         format!("{value:.2}")
@@ -41,8 +41,8 @@ mod tests {
         assert_eq!(si(0.0, 6000.0, 1000.0), "0");
         assert_eq!(si(1000.0, 6000.0, 1000.0), "1.0 k");
         assert_eq!(si(1_500_000.0, 4e6, 1e6), "1.5 M");
-        // A span of no more than three has two decimals.
-        assert_eq!(si(1_500_000.0, 3e6, 1e6), "1.50 M");
+        // With a prefix there is one decimal, however short the axis.
+        assert_eq!(si(1_500_000.0, 3e6, 1e6), "1.5 M");
         // The step is less than a thousand, so there is no prefix.
         assert_eq!(si(1000.0, 2000.0, 500.0), "1000.0");
         assert_eq!(si(44.0, 12.0, 2.0), "44.0");
@@ -58,7 +58,7 @@ mod tests {
         assert_eq!(binary(1024.0, 4096.0, 1024.0), "1.0 Ki");
         assert_eq!(binary(3.0 * 1024.0 * 1024.0, 4.0 * 1024.0 * 1024.0, 1024.0 * 1024.0), "3.0 Mi");
         assert_eq!(label(UnitSystem::Seconds, 7200.0, 14_400.0, Some(3600.0)), "2.0 H");
-        assert_eq!(label(UnitSystem::Milliseconds, 1500.0, 3000.0, Some(1000.0)), "1.50 s");
+        assert_eq!(label(UnitSystem::Milliseconds, 1500.0, 3000.0, Some(1000.0)), "1.5 s");
         assert_eq!(si(2e40, 4e40, 1e40), "2e+25 P");
         assert_eq!(label(UnitSystem::None, 1_000_000.0, 4e6, Some(1e6)), "1000000.0");
     }
@@ -69,6 +69,7 @@ mod tests {
         let si = |value| label(UnitSystem::Si, value, 99_999.0, None);
         let labels: Vec<String> = [1.0, 10.0, 100.0, 1000.0, 10_000.0, 100_000.0].map(si).to_vec();
         assert_eq!(labels, ["1.0", "10.0", "100.0", "1.0 k", "10.0 k", "100.0 k"]);
+        assert_eq!(label(UnitSystem::Binary, 2048.0, 2046.0, None), "2.0 Ki");
     }
 
     #[test]
