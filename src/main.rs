@@ -226,9 +226,7 @@ fn serve(path: &Path, listen: Option<String>) -> Result<(), AnyError> {
     }
     telemetry::start(&config.log, config.log_json)?;
     let listener = TcpListener::bind(&config.listen).map_err(|e| format!("cannot listen on {}: {e}", config.listen))?;
-    tracing::info!(address = %listener.local_addr()?, "listening");
-    let app = App::build(config)?;
-    Ok(http::serve(app, listener)?)
+    Ok(http::serve(App::build(config)?, listener)?)
 }
 
 fn parameter(text: &str) -> Result<(String, String), String> {

@@ -23,6 +23,11 @@ use crate::fetch::Entered;
 /// came before a backend did.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// When a request is given up that may take this time.
+pub(super) fn patience(request_timeout: Duration) -> Duration {
+    request_timeout.saturating_add(GRACE)
+}
+
 /// The middleware around all routes: puts what is known of the client (id, address, headers to pass on) into the
 /// request, and around the answer its id, compression and a line in the log.
 ///
@@ -42,7 +47,7 @@ pub async fn outer<B: MessageBody + 'static>(
     let endpoint = Endpoint::of(&path, request.query_string().is_empty() && method != Method::POST);
     let line = Line::begun(&app, endpoint, &context, method.as_str(), path);
     // What is done for an answer has its deadline; this is for what is not, such as a body that trickles in.
-    let patience = app.config().request_timeout + GRACE;
+    let patience = patience(app.config().request_timeout);
     let Ok(called) = tokio::time::timeout(patience, next.call(request)).await else {
         line.end(504, 0);
         return Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, "the request ran out of time").into());
