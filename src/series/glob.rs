@@ -13,6 +13,12 @@ pub struct GlobError {
     reason: &'static str,
 }
 
+/// The most wildcards in one node. About as many are as large as an expression may become; to find that out of more takes
+/// longer the more there are.
+const MOST_WILDCARDS: u32 = 8192;
+
+const TOO_COMPLEX: &str = "it is too complex";
+
 /// A compiled path pattern: one [`Component`] for each node.
 #[derive(Clone, Debug)]
 pub struct Glob {
@@ -66,7 +72,7 @@ impl Glob {
     pub const MAX_BYTES: usize = 64 * 1024;
 
     /// # Errors
-    /// A brace or bracket that is not closed, or a pattern over [`Glob::MAX_BYTES`].
+    /// A brace or bracket that is not closed, or a pattern over [`Glob::MAX_BYTES`] or of thousands of wildcards.
     pub fn new(pattern: &str) -> Result<Self, GlobError> {
         let error = |reason| GlobError { pattern: pattern.chars().take(200).collect(), reason };
         if pattern.len() > Self::MAX_BYTES {
@@ -177,6 +183,8 @@ fn component(node: &str) -> Result<Component, &'static str> {
     match node {
         "*" => return Ok(Component::Any),
         "**" => return Ok(Component::Deep),
+        // As fnmatch has it, more of them say the same as one.
+        _ if node.starts_with("***") && node.bytes().all(|b| b == b'*') => return Ok(Component::Any),
         _ => {}
     }
     if !node.contains(['*', '?', '[', '{', '}', '\\']) {
@@ -185,7 +193,7 @@ fn component(node: &str) -> Result<Component, &'static str> {
     let mut regex = String::from(r"\A(?s:");
     let mut literal = Some(String::new());
     let mut chars = node.chars().peekable();
-    let mut depth = 0_u32;
+    let (mut depth, mut wildcards) = (0_u32, 0_u32);
     while let Some(c) = chars.next() {
         let special = match c {
             '\\' => {
@@ -196,7 +204,10 @@ fn component(node: &str) -> Result<Component, &'static str> {
                 push_literal(&mut regex, c);
                 continue;
             }
-            '*' => ".*".to_owned(),
+            '*' => {
+                while chars.next_if_eq(&'*').is_some() {}
+                ".*".to_owned()
+            }
             '?' => ".".to_owned(),
             '{' => {
                 depth += 1;
@@ -229,6 +240,10 @@ fn component(node: &str) -> Result<Component, &'static str> {
         };
         literal = None;
         regex.push_str(&special);
+        wildcards += u32::from(matches!(c, '*' | '?' | '['));
+        if wildcards > MOST_WILDCARDS {
+            return Err(TOO_COMPLEX);
+        }
     }
     if depth > 0 {
         return Err("a `{` is not closed");
@@ -242,7 +257,7 @@ fn component(node: &str) -> Result<Component, &'static str> {
         .nest_limit(64)
         .build()
         .map(Component::Pattern)
-        .map_err(|_| "it is too complex")
+        .map_err(|_| TOO_COMPLEX)
 }
 
 fn push_literal(regex: &mut String, c: char) {
@@ -317,6 +332,9 @@ mod tests {
             ("a+b.c(d", vec!["a+b.c(d"], vec!["aab.c(d"]),
             ("日*.x", vec!["日本.x"], vec!["本.x"]),
             ("a[b", vec!["a[b"], vec!["ab"]),
+            ("***", vec!["a", "abc"], vec!["a.b"]),
+            ("a***.b**c", vec!["a.bc", "ax.bxxc"], vec!["x.bc", "a.b.c"]),
+            (r"*\**", vec!["*", "a*b"], vec!["ab"]),
         ] {
             let glob = Glob::new(pattern).expect(pattern);
             for name in yes {
@@ -328,6 +346,10 @@ mod tests {
         }
         assert!(Glob::new("a.{b").is_err());
         assert!(Glob::new("a.b}").is_err());
+        let stars = Glob::new(&"*".repeat(60_000)).expect("the same as one");
+        assert!(matches!(stars.components(), [Component::Any]));
+        let error = Glob::new(&"*a".repeat(30_000)).expect_err("more than an expression can hold");
+        assert!(error.to_string().ends_with("it is too complex"));
         assert_eq!(Glob::new(r"a.b\*c").expect("valid").literal().as_deref(), Some("a.b*c"));
         assert_eq!(Glob::new("a.b*c").expect("valid").literal(), None);
     }
