@@ -249,7 +249,8 @@ impl Binder {
                     inputs.push((param, Arc::new(self.node(&argument.value, variables)?)));
                     return Ok(());
                 }
-                _ => return Err(expected_scalar(parameter.kind(), path, bad)),
+                // In `100|threshold()`: what stands before a pipe is read before it is known what is wanted.
+                _ => number(path).ok_or_else(|| expected_scalar(parameter.kind(), path, bad))?,
             },
             ExprKind::Call(call) => {
                 if parameter.kind().takes_series() {
@@ -412,6 +413,15 @@ fn substitute(text: &str, variables: Option<&Variables>) -> Substituted {
         }
     }
     if current == text { Substituted::Unchanged } else { Substituted::Text(current) }
+}
+
+/// A path that is written like a number.
+fn number(path: &str) -> Option<Value> {
+    if !path.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let float = || path.parse().ok().filter(|n: &f64| n.is_finite()).map(Value::Float);
+    path.parse().ok().map(Value::Integer).or_else(float)
 }
 
 /// Text of digits, points and a sign is a number when it stands for a whole argument.

@@ -34,6 +34,17 @@ fn shown(series: &[Series]) -> Vec<String> {
 fn answers_worked_out_by_hand() {
     type Case = (&'static [Line<'static>], (i64, i64), &'static str, &'static [Line<'static>]);
     let cases: &[Case] = &[
+        // What stands before a pipe is a series or a number, as the function wants it.
+        (
+            &[("7", 60, 60, &[1.0, 2.0])],
+            (0, 120),
+            "group(7|scale(2),2.5|threshold('limit'),-1|constantLine()|alias('low'))",
+            &[
+                ("scale(7,2)", 60, 60, &[2.0, 4.0]),
+                ("limit", 0, 60, &[2.5, 2.5, 2.5]),
+                ("low", 0, 60, &[-1.0, -1.0, -1.0]),
+            ],
+        ),
         // The last group of `b` is shorter than its step, and is taken all the same.
         (
             &[("a", 60, 60, &[1.0, 2.0, 3.0, 4.0]), ("b", 30, 30, &[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])],
@@ -306,6 +317,7 @@ fn answers_worked_out_by_hand() {
 fn wrong_arguments_are_refused() {
     let store = store(&[("a.x", 60, 60, &[1.0]), ("a.y", 60, 60, &[2.0])]);
     for (target, message) in [
+        ("1.2.3|threshold()", "`1.2.3` is read as a path, but a number is expected"),
         ("percentileOfSeries(a.*,0)", "`n`: 0 is not greater than 0"),
         ("divideSeries(a.x,a.*)", "exactly one series"),
         ("divideSeriesLists(a.x,a.*)", "as many series as in dividendSeriesList"),
