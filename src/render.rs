@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::backend::{BackendError, Scope};
-use crate::evaluate::{Advance, GivenUp, Rounds, RoundsError};
+use crate::evaluate::{Advance, GivenUp, Pool, PoolEmpty, Rounds, RoundsError, Share};
 use crate::fetch::{Counter, Federation, FetchError, LimitExceeded, Limits, Lookup, RequestMap, listed};
 use crate::functions::Request;
 use crate::plan::StepMemory;
@@ -39,6 +39,8 @@ pub struct Rendered {
     pub failures: Vec<BackendError>,
     /// How often the backends were asked, one after the other.
     pub rounds: u32,
+    /// What the request holds of the memory for all requests, until this is dropped.
+    pub share: Arc<Share>,
 }
 
 /// Why there is no result.
@@ -72,6 +74,9 @@ pub enum RenderError {
     /// Backends failed, and partial answers are not wanted.
     #[error("{} backends failed: {}", .0.len(), listed(.0))]
     Partial(Vec<BackendError>),
+    /// All requests together hold more than they may, and this one much of it.
+    #[error("{0}")]
+    Busy(#[from] PoolEmpty),
     /// Time ran out.
     #[error("the request ran out of time while {stage}")]
     Deadline {
@@ -94,6 +99,8 @@ pub enum ErrorCode {
     BackendsFailed,
     /// Time ran out.
     Deadline,
+    /// There are too many other requests.
+    Busy,
     /// A fault of this program.
     Internal,
 }
@@ -113,6 +120,7 @@ impl RenderError {
             },
             Self::Partial(_) => ErrorCode::BackendsFailed,
             Self::Deadline { .. } => ErrorCode::Deadline,
+            Self::Busy(_) => ErrorCode::Busy,
             Self::Internal(_) => ErrorCode::Internal,
         }
     }
@@ -158,6 +166,7 @@ pub struct Renderer {
     computed: u64,
     max_targets: usize,
     mode: FetchMode,
+    pool: Arc<Pool>,
     stats: RenderStats,
 }
 
@@ -172,7 +181,8 @@ impl Renderer {
         computed: u64,
         max_targets: usize,
     ) -> Self {
-        Self { federation, memory, limits, computed, max_targets, mode: FetchMode::Bulk, stats: RenderStats::default() }
+        let (mode, pool, stats) = (FetchMode::Bulk, Pool::new(u64::MAX), RenderStats::default());
+        Self { federation, memory, limits, computed, max_targets, mode, pool, stats }
     }
 
     /// The same with another way of fetching.
@@ -180,6 +190,19 @@ impl Renderer {
     pub fn fetching(mut self, mode: FetchMode) -> Self {
         self.mode = mode;
         self
+    }
+
+    /// The same with a bound of what all requests at a time hold together, in bytes.
+    #[must_use]
+    pub fn holding_at_most(mut self, bytes: u64) -> Self {
+        self.pool = Pool::new(bytes);
+        self
+    }
+
+    /// What all requests hold now.
+    #[must_use]
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
     }
 
     /// What it has done so far.
@@ -211,7 +234,9 @@ impl Renderer {
         let gone = Arc::downgrade(&waiting);
         let given_up = GivenUp::when(move || gone.strong_count() == 0);
         let rounds = self.compute(move || Rounds::new(&targets, request, overrides, memory)).await?;
-        let mut rounds = rounds.map_err(|e| failed(&texts, e))?.computing_at_most(self.computed).until(given_up);
+        let share = Arc::new(self.pool.share());
+        let rounds = rounds.map_err(|e| failed(&texts, e))?.computing_at_most(self.computed).until(given_up);
+        let mut rounds = rounds.of(share.clone());
         let mut map = RequestMap::new(self.limits);
         let lists = loop {
             let (advanced, r, m) = self
@@ -223,7 +248,11 @@ impl Renderer {
             (rounds, map) = (r, m);
             match advanced.map_err(|e| failed(&texts, e))? {
                 Advance::Done(lists) => break lists,
-                Advance::Fetch(selectors) => self.fetch(&mut map, &selectors, &scope).await?,
+                Advance::Fetch(selectors) => {
+                    let before = map.size().bytes;
+                    self.fetch(&mut map, &selectors, &scope).await?;
+                    share.take(map.size().bytes.saturating_sub(before))?;
+                }
             }
         };
         drop(waiting);
@@ -237,7 +266,7 @@ impl Renderer {
         }
         let counts = lists.iter().map(Vec::len).collect();
         let series = lists.into_iter().flatten().collect();
-        Ok(Rendered { series, counts, failures, rounds: rounds.rounds() })
+        Ok(Rendered { series, counts, failures, rounds: rounds.rounds(), share })
     }
 
     async fn fetch(&self, map: &mut RequestMap, selectors: &[Selector], scope: &Scope) -> Result<(), RenderError> {
@@ -283,6 +312,7 @@ fn failed(texts: &[String], error: RoundsError) -> RenderError {
         }
         error @ (RoundsError::TooMany(_) | RoundsError::TooMuch { .. }) => RenderError::TooMuch(error),
         RoundsError::GivenUp => RenderError::Deadline { stage: "evaluating" },
+        RoundsError::PoolEmpty(empty) => RenderError::Busy(empty),
         error @ RoundsError::Stuck { .. } => RenderError::Internal(error.to_string()),
     }
 }

@@ -17,7 +17,7 @@ use futures::{FutureExt as _, StreamExt as _, stream};
 use plumbago::backend::carbonapi::{self, v2, v3};
 use plumbago::backend::wire::Limits;
 use plumbago::backend::{Answer, Backend, BackendError, BackendId, FindQuery, Finder, FoundNode, Scope};
-use plumbago::config::{Config, GroupKind, GroupSettings};
+use plumbago::config::{Config, GroupKind, GroupSettings, RequestLimits};
 use plumbago::http::{App, outer, routes};
 use plumbago::series::{Selector, Series, Step};
 use plumbago::store::MemoryStore;
@@ -758,4 +758,26 @@ async fn prometheus_sees_backends_without_their_passwords() {
         assert!(text.contains(&format!("plumbago_cache_bytes{{cache=\"{cache}\"}}")), "{text}");
     }
     assert!(!text.contains("secret"));
+}
+
+#[actix_web::test]
+async fn what_all_requests_hold_is_bounded_and_given_back() {
+    let render = format!("/render?target=a.*&format=json&from=-10min&now={}", dataset::NOW);
+    let with = async |all_requests| {
+        let limits = RequestLimits { all_requests, ..RequestLimits::default() };
+        Server::over(Config { limits, ..Config::default() }, vec![store("one", &["a.b", "a.c"])]).await
+    };
+    // Every request is a large one here.
+    let server = with(64).await;
+    for path in [&render, &render.replace("json", "csv")] {
+        let answer = server.get(path).await;
+        assert_eq!((answer.status, answer.header("retry-after")), (503, Some("5")), "{}", answer.text());
+        assert!(answer.text().starts_with("other requests hold the memory"), "{}", answer.text());
+    }
+    assert_eq!(counted(&server, "plumbago_busy_total").await, ["plumbago_busy_total 2"]);
+    assert_eq!(counted(&server, "plumbago_requests_memory").await, ["plumbago_requests_memory_bytes 0"]);
+    // These two series take less than a thousand points would.
+    let server = with(64 * 8000).await;
+    assert_eq!(server.get(&render).await.status, 200);
+    assert_eq!(counted(&server, "plumbago_requests_memory").await, ["plumbago_requests_memory_bytes 0"]);
 }

@@ -66,6 +66,8 @@ pub struct RequestLimits {
     pub fetched: Limits,
     /// Points that are computed: fetched ones each time that a target reads them, and those that functions add.
     pub computed: u64,
+    /// Bytes that all requests at a time may hold together of what they fetched and computed.
+    pub all_requests: u64,
     /// Bytes of a request's body.
     pub body: usize,
 }
@@ -179,7 +181,13 @@ impl Default for Config {
 
 impl Default for RequestLimits {
     fn default() -> Self {
-        Self { targets: 1_000, fetched: Limits::default(), computed: DEFAULT_COMPUTED, body: 8 << 20 }
+        Self {
+            targets: 1_000,
+            fetched: Limits::default(),
+            computed: DEFAULT_COMPUTED,
+            all_requests: 8 << 30,
+            body: 8 << 20,
+        }
     }
 }
 
@@ -396,6 +404,7 @@ fn read_limits(t: &Section<'_>) -> RequestLimits {
             bytes: t.size("memory").unwrap_or(d.fetched.bytes),
         },
         computed: t.integer("computed", 1).unwrap_or(d.computed),
+        all_requests: t.size("all_requests").unwrap_or(d.all_requests),
         body: count(t.size("body"), d.body),
     }
 }

@@ -12,7 +12,7 @@ mod rounds;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub use budget::{Budget, DEFAULT_COMPUTED, GivenUp};
+pub use budget::{Budget, DEFAULT_COMPUTED, GivenUp, Pool, PoolEmpty, Share};
 pub use rounds::{Advance, Rounds, RoundsError};
 
 use crate::bind::{Binder, Node, NodeKind, Target};
@@ -52,6 +52,9 @@ pub enum EvaluateError {
     /// Nobody waits for the results any more.
     #[error("nobody waits for the results any more")]
     GivenUp,
+    /// All requests together hold more than they may.
+    #[error("{PoolEmpty}")]
+    PoolEmpty,
     /// A function cannot be applied.
     #[error("{0}")]
     Target(Diagnostic),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{Budget, DEFAULT_COMPUTED, EvaluateError, Fetched, GivenUp, coarsest, evaluate, learn};
+use super::{Budget, DEFAULT_COMPUTED, EvaluateError, Fetched, GivenUp, PoolEmpty, Share, coarsest, evaluate, learn};
 use crate::bind::{Binder, Node, NodeId, NodeKind, Target};
 use crate::functions::{Needs, Request, State};
 use crate::plan::{Learnt, PlanError, Probe, ProbeKind, StepKey, StepMemory, demand, plan};
@@ -27,6 +27,7 @@ pub struct Rounds {
     keys: HashMap<NodeId, StepKey>,
     computed: u64,
     given_up: Option<GivenUp>,
+    share: Option<Arc<Share>>,
     fetches: u32,
     misses: u32,
 }
@@ -63,6 +64,9 @@ pub enum RoundsError {
     /// Nobody waits for the results any more.
     #[error("nobody waits for the results any more")]
     GivenUp,
+    /// All requests together hold more than they may.
+    #[error("{0}")]
+    PoolEmpty(PoolEmpty),
     /// Planning does not come to an end: a fault in a function's declaration.
     #[error("planning made no progress after {rounds} rounds")]
     Stuck {
@@ -113,6 +117,7 @@ impl Rounds {
             keys: HashMap::new(),
             computed: DEFAULT_COMPUTED,
             given_up: None,
+            share: None,
             fetches: 0,
             misses: 0,
         })
@@ -129,6 +134,13 @@ impl Rounds {
     #[must_use]
     pub fn until(mut self, given_up: GivenUp) -> Self {
         self.given_up = Some(given_up);
+        self
+    }
+
+    /// The same, taking what it computes from what all requests have.
+    #[must_use]
+    pub fn of(mut self, share: Arc<Share>) -> Self {
+        self.share = Some(share);
         self
     }
 
@@ -156,7 +168,7 @@ impl Rounds {
     /// # Errors
     /// See [`RoundsError`].
     pub fn advance(&mut self, fetched: &impl Fetched) -> Result<Advance, RoundsError> {
-        let budget = Budget::new(self.computed).until(self.given_up.clone());
+        let budget = Budget::new(self.computed).until(self.given_up.clone()).of(self.share.clone());
         for _ in 0..MAX_ROUNDS {
             let probes = std::mem::take(&mut self.probes);
             match learn(&probes, &self.request, &mut self.learnt, fetched, &budget, &mut self.binder) {
@@ -165,6 +177,7 @@ impl Rounds {
                 }
                 Err((_, EvaluateError::TooMuch { limit })) => return Err(RoundsError::TooMuch { limit }),
                 Err((_, EvaluateError::GivenUp)) => return Err(RoundsError::GivenUp),
+                Err((_, EvaluateError::PoolEmpty)) => return Err(RoundsError::PoolEmpty(PoolEmpty)),
                 // Such probes are left for a later round.
                 Ok(()) | Err((_, EvaluateError::NotAsked(_) | EvaluateError::NotLearnt)) => {}
             }
@@ -198,6 +211,7 @@ impl Rounds {
                 Err((_, EvaluateError::NotLearnt)) => {}
                 Err((_, EvaluateError::TooMuch { limit })) => return Err(RoundsError::TooMuch { limit }),
                 Err((_, EvaluateError::GivenUp)) => return Err(RoundsError::GivenUp),
+                Err((_, EvaluateError::PoolEmpty)) => return Err(RoundsError::PoolEmpty(PoolEmpty)),
                 Err((target, EvaluateError::Target(diagnostic))) => {
                     return Err(RoundsError::Target { target, diagnostic });
                 }

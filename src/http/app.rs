@@ -97,7 +97,8 @@ impl App {
         let federation = Arc::new(Federation::new(groups, Some(events.clone()), threads)?);
         let memory = (config.cache.step_size > 0).then(|| Arc::new(StepMemory::new(config.cache.step_size)));
         let limits = config.limits;
-        let renderer = Renderer::new(federation, memory, limits.fetched, limits.computed, limits.targets);
+        let renderer = Renderer::new(federation, memory, limits.fetched, limits.computed, limits.targets)
+            .holding_at_most(limits.all_requests);
         let responses = ResponseCache::new(config.cache.response_size);
         Ok(Self { config, renderer, responses, events, caches: None, http: HttpStats::default() })
     }

@@ -114,6 +114,7 @@ fn exposition(app: &App) -> String {
     }
     requests(&mut text, app.http_stats());
     renders(&mut text, app);
+    memory(&mut text, app);
     caches(&mut text, app);
     backends(&mut text, app);
     text.text()
@@ -169,6 +170,13 @@ fn renders(text: &mut Exposition, app: &App) {
 }
 
 type CounterOf = fn(&CacheStats) -> &Counter;
+
+fn memory(text: &mut Exposition, app: &App) {
+    let pool = app.renderer().pool();
+    text.gauge("plumbago_requests_memory_bytes", "Memory of what renders have fetched and computed, roughly.")
+        .sample(&[], pool.taken());
+    text.counter("plumbago_busy_total", "Renders refused as others held the memory.").sample(&[], pool.refused());
+}
 
 fn caches(text: &mut Exposition, app: &App) {
     let responses = app.responses();

@@ -410,6 +410,7 @@ fn operation(endpoint: &Endpoint, method: &str) -> Value {
             "400": {"description": "The request is wrong.", "content": content(PLAIN)},
             "413": {"description": "It asks for more than the limits allow.", "content": content(PLAIN)},
             "502": {"description": "Backends failed.", "content": content(PLAIN)},
+            "503": {"description": "Other requests hold the memory that this one needs.", "content": content(PLAIN)},
             "504": {"description": "Time ran out.", "content": content(PLAIN)},
         },
     });

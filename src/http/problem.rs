@@ -1,7 +1,7 @@
 //! Errors as clients see them: a status and plain text, of which the first line says it. Never HTML.
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use actix_web::http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use actix_web::{HttpResponse, ResponseError};
 
 use crate::fetch::FetchError;
@@ -42,6 +42,7 @@ impl From<RenderError> for Problem {
             ErrorCode::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             ErrorCode::BackendsFailed => StatusCode::BAD_GATEWAY,
             ErrorCode::Deadline => StatusCode::GATEWAY_TIMEOUT,
+            ErrorCode::Busy => StatusCode::SERVICE_UNAVAILABLE,
             ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, error.text())
@@ -73,6 +74,10 @@ impl ResponseError for Problem {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            // Requests that hold much memory are done within seconds.
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
+        }
         response
     }
 }

@@ -19,10 +19,13 @@ use crate::encode::compression::compressed;
 use crate::encode::{self, Callback, DataFormat, DataOptions, Format, ImageFormat, JsonOptions};
 use crate::fetch::listed;
 use crate::functions::Request;
-use crate::render::{RenderRequest, Rendered};
+use crate::render::{RenderError, RenderRequest, Rendered};
 
 /// Says that backends failed and something may be missing: their number and what they said.
 pub(super) const PARTIAL: HeaderName = HeaderName::from_static(transport::PARTIAL);
+
+/// What a point takes in an answer, about: `[1234.5,1700000000],`.
+const BYTES_OF_A_POINT: u64 = 20;
 
 /// What the parameters ask for, read and checked.
 struct Question {
@@ -172,7 +175,7 @@ impl Question {
         JsonOptions { max_data_points: self.max_data_points, no_null_points: self.no_null_points, pretty: self.pretty }
     }
 
-    /// An answer of more points than may be fetched is refused: as text they take twenty times the memory, and nobody
+    /// An answer is refused when there is no memory for it, or when it has more points than may be fetched: as text they take twenty times the memory, and nobody
     /// looks at so many.
     fn refuse_long(&self, rendered: &Rendered, limit: u64) -> Result<(), Problem> {
         let most = match self.form {
@@ -181,7 +184,9 @@ impl Question {
         };
         let points: u64 = rendered.series.iter().map(|s| (s.len() as u64).min(most)).sum();
         if points <= limit {
-            return Ok(());
+            // As long as the answer is made it takes memory beside what it is made of.
+            let bytes = if matches!(self.form, Form::Data(_)) { points.saturating_mul(BYTES_OF_A_POINT) } else { 0 };
+            return rendered.share.take(bytes).map_err(|empty| RenderError::Busy(empty).into());
         }
         let text = format!(
             "the answer would have {points} points, more than {limit}; ask for fewer series, or for less points of each (maxDataPoints)"

@@ -19,7 +19,8 @@ use crate::backend::carbonapi::{self, v2, v3};
 use crate::backend::{BackendError, FindQuery};
 use crate::clock::Now;
 use crate::encode::DataFormat;
-use crate::fetch::Answers;
+use crate::fetch::{self, Answers};
+use crate::render::RenderError;
 use crate::series::{PathExpression, Selector, Series, TagQuery, TimeRange};
 use crate::target::{self, Expr, ExprKind};
 
@@ -92,6 +93,9 @@ pub(super) async fn render(http: &HttpRequest, message: &[u8], app: &App) -> Res
         answer.extend(found.series.iter().map(|series| (question.clone(), series.clone())));
     }
     let ((), failures) = accepted(Answers { value: (), failures }, app)?;
+    // Once as it was fetched, once as it is sent.
+    let share = app.renderer().pool().share();
+    share.take(2 * answer.iter().map(|(_, series)| fetch::bytes_of(series)).sum::<u64>()).map_err(RenderError::Busy)?;
     let bytes = web::block(move || v3::write_render(answer.iter().map(|(question, series)| (question, series)))).await;
     let bytes = bytes.map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
     Ok(marked(not_cached(bytes_of(StatusCode::OK, v3::MEDIA_TYPE, bytes)), &failures))
