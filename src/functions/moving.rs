@@ -146,6 +146,8 @@ fn window_range(args: &Args, ask: &Ask<'_>) -> Result<Needs, EvalError> {
 /// The window as seconds, as a number of points at a step, and as it stands in names.
 struct Measure {
     window: Window,
+    /// As it was written; a number of points may be `5.0`.
+    written: String,
     /// By how much the series begin before the asked range; negative for a negative number of points.
     preview: i64,
 }
@@ -153,7 +155,8 @@ struct Measure {
 impl Measure {
     fn of(call: &Call<'_>) -> Self {
         let preview = call.ranges().first().map_or(0, |wide| call.range.from() - wide.from());
-        Self { window: call.args.get(&WINDOW), preview }
+        let written = call.args.raw(&WINDOW).map(|v| v.python_str()).unwrap_or_default();
+        Self { window: call.args.get(&WINDOW), written, preview }
     }
 
     fn points(&self, series: &Series) -> i64 {
@@ -163,31 +166,18 @@ impl Measure {
         }
     }
 
-    fn in_name(&self) -> String {
-        match &self.window {
-            Window::Points(n) => n.to_string(),
-            Window::Time(interval) => format!("\"{}\"", interval.text),
-        }
-    }
-
-    fn in_tag(&self) -> String {
-        match &self.window {
-            Window::Points(n) => n.to_string(),
-            Window::Time(interval) => interval.text.to_string(),
-        }
-    }
-
     /// The result of `series`: the start moves by the window, the end does not, however many values there are.
     fn result(&self, series: &Series, name: &str, values: Vec<f64>) -> Series {
+        let quote = if matches!(self.window, Window::Time(_)) { "\"" } else { "" };
         series
             .derived_at(
-                format!("{name}({},{})", series.name, self.in_name()),
+                format!("{name}({},{quote}{}{quote})", series.name, self.written),
                 series.start() + self.preview,
                 series.step(),
                 values,
             )
             .ending(series.end())
-            .tagged(name, self.in_tag())
+            .tagged(name, self.written.as_str())
     }
 }
 

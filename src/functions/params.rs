@@ -269,7 +269,7 @@ impl Argument for f64 {
 impl Argument for i64 {
     const KIND: Kind = Kind::Integer;
     fn read(value: &Value) -> Result<Self, String> {
-        value.to_integer().ok_or_else(|| format!("{value} is not a whole number"))
+        value.to_whole().ok_or_else(|| format!("{value} is not a whole number"))
     }
 }
 
@@ -351,8 +351,9 @@ impl Argument for Window {
     const KIND: Kind = Kind::IntOrInterval;
     fn read(value: &Value) -> Result<Self, String> {
         match value {
-            Value::Float(_) => Err(format!("{value} is not a whole number of points")),
-            Value::Integer(n) => Ok(Self::Points(*n)),
+            Value::Integer(_) | Value::Float(_) => {
+                value.to_whole().map(Self::Points).ok_or_else(|| format!("{value} is not a whole number of points"))
+            }
             // Editors quote arguments of functions that they do not know.
             Value::Text(t) if !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit()) => {
                 t.parse().map(Self::Points).map_err(|_| format!("{value} is not a number of points"))
@@ -392,7 +393,7 @@ pub struct Node(pub i64);
 impl Argument for Node {
     const KIND: Kind = Kind::Node;
     fn read(value: &Value) -> Result<Self, String> {
-        value.to_integer().map(Self).ok_or_else(|| format!("{value} is not the index of a node"))
+        value.to_whole().map(Self).ok_or_else(|| format!("{value} is not the index of a node"))
     }
 }
 
@@ -409,10 +410,9 @@ impl Argument for NodeOrTag {
     fn read(value: &Value) -> Result<Self, String> {
         match value {
             Value::Integer(n) => Ok(Self::Node(*n)),
-            Value::Float(n) if n.fract() == 0.0 => Ok(Self::Node(*n as i64)),
             Value::Boolean(b) => Ok(Self::Node(i64::from(*b))),
             // A number that is no index cannot be found as a node; it is looked up as a tag.
-            Value::Float(_) => Ok(Self::Tag(value.python_str().into())),
+            Value::Float(_) => Ok(value.to_whole().map_or_else(|| Self::Tag(value.python_str().into()), Self::Node)),
             Value::Text(t) => Ok(Self::Tag(t.clone())),
             Value::None => Err(format!("{value} is neither the index of a node nor the name of a tag")),
         }

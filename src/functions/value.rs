@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use crate::series::float_repr;
 
+/// Floats have all whole numbers up to this.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
 /// A scalar argument.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
@@ -45,8 +48,7 @@ impl Value {
         }
     }
 
-    /// The whole number that this is or that its text says, as graphite-web's integer parameters take it: a float is
-    /// refused even when it is whole.
+    /// The whole number that this is or that its text says. A float is none, even when it is whole.
     #[must_use]
     pub fn to_integer(&self) -> Option<i64> {
         match self {
@@ -54,6 +56,15 @@ impl Value {
             Self::Boolean(b) => Some(i64::from(*b)),
             Self::Integer(n) => Some(*n),
             Self::Text(t) => t.trim().parse().ok(),
+        }
+    }
+
+    /// The same, or a float that is whole: what a template puts in place of `$n` is one, also where `n="5"` was given.
+    #[must_use]
+    pub fn to_whole(&self) -> Option<i64> {
+        match self {
+            Self::Float(n) if n.fract() == 0.0 && n.abs() <= EXACT => Some(*n as i64),
+            other => other.to_integer(),
         }
     }
 
