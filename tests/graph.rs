@@ -164,6 +164,16 @@ fn stacked_series_come_before_all_others() {
     assert_eq!(drawn("stacked"), [("b".into(), true, 30.0.into()), ("a".into(), true, 50.0.into())]);
 }
 
+/// 50 of 100 at the left, and 8 of 10 at the right: of the second area only what is above the first is seen.
+#[test]
+fn areas_of_two_axes_do_not_cover_each_other() {
+    let mut right = constant("b", 8.0);
+    right.style_mut().second_y_axis = true;
+    let ends = [("yMinLeft", "0"), ("yMaxLeft", "100"), ("yMinRight", "0"), ("yMaxRight", "10"), ("areaMode", "all")];
+    let pixels = Pixels::drawn(&[constant("a", 50.0), right], &[&ALONE[..], &ends].concat());
+    assert_eq!([95, 55, 45, 25, 15].map(|y| pixels.at(100, y)), [BLUE, BLUE, GREEN, GREEN, WHITE]);
+}
+
 /// To graphite-web an `areaAlpha` of 0 is none.
 #[test]
 fn no_area_is_without_any_colour() {

@@ -54,8 +54,10 @@ impl Legend {
             entry.name = font.face.fitting(&entry.name, font.size, most);
         }
         let widest = entries.iter().map(|e| font.face.width(&e.name, font.size)).fold(0.0, f64::max);
-        let column = widest + 2.0 * (square + PADDING);
-        let columns = ((end - start) / column).floor().max(1.0) as usize;
+        // Square and name, and as much room as a square takes before the next column.
+        let between = square + PADDING;
+        let column = between + widest + between;
+        let columns = ((end - start + between) / column).floor().max(1.0) as usize;
         let lines = ((f64::from(options.height) * 0.5) / line).floor().max(1.0) as usize;
         let two_sides = columns > 1 && entries.iter().any(|e| e.right) && entries.iter().any(|e| !e.right);
         let room = columns * lines;

@@ -190,9 +190,8 @@ impl<'a> LineGraph<'a> {
     }
 
     fn y_of(&self, axis: &YAxis, value: f64) -> Option<f64> {
-        let (low, high) = axis.ends();
-        let place = axis.place(value)?;
-        Some(self.frame.bottom - (place - low) / (high - low) * (self.frame.bottom - self.frame.top))
+        let height = axis.height(axis.place(value)?);
+        Some(self.frame.bottom - height * (self.frame.bottom - self.frame.top))
     }
 
     /// What the graph shows: seconds from its start, places on an axis.
@@ -340,12 +339,13 @@ impl<'a> LineGraph<'a> {
     }
 
     fn draw_curves<B: Surface>(&self, canvas: &Canvas<B>) -> Result<(), Failure> {
-        let covered = |axis: &YAxis| {
-            let window = self.window(axis);
-            Covered::new(window.x.0, window.x.1, axis.base_line())
-        };
-        let mut left = covered(&self.y);
-        let mut right = self.second.as_ref().map(covered);
+        // What is covered is counted in heights of the frame, so that areas of both axes keep clear of each other, as in
+        // graphite-web, where they begin at the same height: nearly always at the bottom.
+        let base = |axis: &YAxis| axis.height(axis.base_line()).clamp(0.0, 1.0);
+        let (from, to) = self.window(&self.y).x;
+        let mut left = Covered::new(from, to, base(&self.y));
+        let other = self.second.as_ref().map(base).filter(|other| *other != base(&self.y));
+        let mut right = other.map(|base| Covered::new(from, to, base));
         for curve in &self.curves {
             let covered = right.as_mut().filter(|_| curve.second).unwrap_or(&mut left);
             self.draw_curve(canvas, curve, covered)?;
@@ -380,8 +380,14 @@ impl<'a> LineGraph<'a> {
         }
         let alpha = self.options.area_alpha.unwrap_or(curve.alpha);
         let plot = self.plot(&canvas.root, window);
-        for line in lines(&curve.points, self.start, axis, self.joining) {
-            for polygon in covered.cover(&line) {
+        for mut line in lines(&curve.points, self.start, axis, self.joining) {
+            for (_, y) in &mut line {
+                *y = axis.height(*y);
+            }
+            for mut polygon in covered.cover(&line) {
+                for (_, y) in &mut polygon {
+                    *y = axis.at_height(*y);
+                }
                 let polygon = window.polygon(&polygon);
                 if polygon.len() > 2 && !curve.invisible {
                     plot.draw(&Polygon::new(polygon, fill(curve.color.ink(alpha))))?;

@@ -125,6 +125,18 @@ impl YAxis {
         (place(self.bottom), place(self.top))
     }
 
+    /// How high a place is: 0 at the bottom, 1 at the top.
+    pub fn height(&self, place: f64) -> f64 {
+        let (low, high) = self.ends();
+        (place - low) / (high - low)
+    }
+
+    /// The place that is so high.
+    pub fn at_height(&self, height: f64) -> f64 {
+        let (low, high) = self.ends();
+        low + height * (high - low)
+    }
+
     /// Where areas begin: at 0, or at the bottom where there is no 0.
     pub fn base_line(&self) -> f64 {
         self.place(0.0).unwrap_or(self.ends().0)
