@@ -1,12 +1,12 @@
 //! How series are drawn: the functions of group Graph. Most change nothing but the style that the graph reads.
 
-use super::{Argument, Call, Eval, Function, Group, Kind, Literal, Param, SeriesList, Value};
+use super::{Amount, Call, Eval, Function, Group, Literal, Param, SeriesList};
 use crate::series::{Series, Style, float_repr, format_g};
 
 const SERIES: Param<SeriesList> = Param::required("seriesList");
 const ALPHA: Param<f64> = Param::required("alpha");
 const COLOR: Param<String> = Param::required("theColor");
-const DASH_LENGTH: Param<Length> = Param::optional("dashLength").default(Literal::Integer(5));
+const DASH_LENGTH: Param<Amount> = Param::optional("dashLength").default(Literal::Integer(5));
 const WIDTH: Param<f64> = Param::required("width");
 const STACK: Param<String> = Param::optional("stack").also("stackName");
 
@@ -46,7 +46,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         example: "dashed(servers.web01.cpu.user,2.5)",
         params: &[&SERIES, &DASH_LENGTH],
         eval: Eval::Series(|call| {
-            let Length(length) = call.args.get(&DASH_LENGTH);
+            let Amount(length) = call.args.get(&DASH_LENGTH);
             let whole = call.args.raw(&DASH_LENGTH).and_then(|v| v.to_integer());
             let tag = whole.map_or_else(|| float_repr(length), |n| n.to_string());
             let shown = format_g(length);
@@ -100,15 +100,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
         ..DRAWING
     },
 ];
-
-/// Pixels. Clients are told that these are whole, as graphite-web does; but any number will do.
-struct Length(f64);
-impl Argument for Length {
-    const KIND: Kind = Kind::Integer;
-    fn read(value: &Value) -> Result<Self, String> {
-        f64::read(value).map(Self)
-    }
-}
 
 fn styled(call: &mut Call<'_>, set: impl Fn(&mut Style)) -> Vec<Series> {
     let mut series = call.series(&SERIES);

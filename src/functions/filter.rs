@@ -1,5 +1,6 @@
 //! Chooses series: by a value over all their points, by name, by number.
 
+use super::columns::percentile_of_row;
 use super::names::slice;
 use super::python_regex::{Pattern, Substitution};
 use super::sort::sorted_by;
@@ -376,12 +377,7 @@ fn average_outside_percentile(call: &mut Call<'_>) -> Result<Vec<Series>, EvalEr
     let n = if n < 50.0 { 100.0 - n } else { n };
     let series = call.series(&SERIES);
     let averages: Vec<f64> = series.iter().map(|s| Aggregation::Average.apply(s.values())).collect();
-    let mut known: Vec<f64> = averages.iter().copied().filter(|v| !v.is_nan()).collect();
-    known.sort_by(f64::total_cmp);
-    let percentile = |n: f64| {
-        let rank = (n / 100.0 * (known.len() as f64 + 1.0)).ceil() as usize;
-        known.get(rank.saturating_sub(1)).or(known.last()).copied().unwrap_or(f64::NAN)
-    };
+    let percentile = |n| percentile_of_row(&averages, n, false).unwrap_or(f64::NAN);
     let (low, high) = (percentile(100.0 - n), percentile(n));
     let outside = series.into_iter().zip(averages).filter(|(_, average)| !(low < *average && *average < high));
     Ok(outside.map(|(s, _)| s).collect())

@@ -32,10 +32,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
         eval: Eval::Series(|call| {
             let setting = Setting::of(call.args);
             let forecast = |series: Series| {
-                let forecast = setting.forecast(&series);
                 let name = format!("holtWintersForecast({})", series.name);
-                forecast
-                    .result(&series, name, forecast.predictions.clone())
+                let predictions = setting.forecast(&series).predictions;
+                setting
+                    .result(&series, name, predictions)
                     .tagged("holtWintersForecast", "1")
                     .tagged("holtWintersDeviation", "1")
             };
@@ -140,7 +140,6 @@ struct Setting {
 
 /// What is predicted for the asked range.
 struct Forecast {
-    bootstrap: i64,
     predictions: Vec<f64>,
     deviations: Vec<f64>,
 }
@@ -155,15 +154,10 @@ impl Setting {
         let season = usize::try_from(self.season.div_euclid(step)).unwrap_or(0).max(2);
         let (predictions, deviations) = analyse(series.values(), season);
         let skipped = self.bootstrap.div_euclid(step);
-        Forecast {
-            bootstrap: self.bootstrap,
-            predictions: tail(predictions, skipped),
-            deviations: tail(deviations, skipped),
-        }
+        Forecast { predictions: tail(predictions, skipped), deviations: tail(deviations, skipped) }
     }
-}
 
-impl Forecast {
+    /// What is computed for the asked range as a series.
     fn result(&self, series: &Series, name: String, values: Vec<f64>) -> Series {
         computed(series, name, series.start() + self.bootstrap, values)
     }
@@ -238,7 +232,7 @@ fn bands(call: &mut Call<'_>, range: usize) -> Vec<Bands> {
         };
         let band = |which: &str, values| {
             let name = format!("holtWintersConfidence{which}({})", series.name);
-            let mut band = forecast.result(&series, name, values);
+            let mut band = setting.result(&series, name, values);
             for tag in ["Forecast", "Deviation", "ConfidenceUpper", "ConfidenceLower"] {
                 band.tags_mut().set(&format!("holtWinters{tag}"), "1");
             }

@@ -178,9 +178,10 @@ const MAX_POINTS_OF_CALL: i64 = 100_000_000;
 /// Seconds that the steps of stored series divide.
 const COMMON_GRID: i64 = 3_600;
 
-/// The least grid that is one of both (see [`Function::grid`]).
+/// The least common multiple of two positive numbers, such as steps or grids (see [`Function::grid`]); `None` when it is
+/// too large.
 #[must_use]
-pub fn common_grid(a: i64, b: i64) -> Option<i64> {
+pub fn least_common_multiple(a: i64, b: i64) -> Option<i64> {
     let (mut divisor, mut rest) = (a, b);
     while rest != 0 {
         (divisor, rest) = (rest, divisor % rest);

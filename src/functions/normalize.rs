@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{EvalError, columns};
+use super::{EvalError, columns, least_common_multiple};
 use crate::series::{Aggregation, Series, Step};
 
 /// Series brought to one step: row `i` holds the points of series `i`.
@@ -94,12 +94,4 @@ impl Frame {
 pub(crate) fn consolidated_to(series: &Series, step: Step) -> Cow<'_, [f64]> {
     let points = step.seconds() / series.step().seconds();
     if points <= 1 { Cow::Borrowed(series.values()) } else { Cow::Owned(series.consolidated(points as usize)) }
-}
-
-fn least_common_multiple(a: i64, b: i64) -> Option<i64> {
-    let (mut x, mut y) = (a, b);
-    while y != 0 {
-        (x, y) = (y, x % y);
-    }
-    (a / x).checked_mul(b)
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{
     Args, Argument, Ask, COMMON_GRID, Call, Eval, EvalError, Function, Group, Interval, Kind, Literal, MAX_POINTS,
-    MAX_POINTS_OF_CALL, Needs, Param, Parameter, SeriesList, Statistic, Value, common_grid,
+    MAX_POINTS_OF_CALL, Needs, Param, Parameter, SeriesList, Statistic, Value, least_common_multiple,
 };
 use crate::clock::{Unit, unit_of};
 use crate::series::{Aggregation, Series, Step, TimeRange};
@@ -154,7 +154,7 @@ pub(super) fn grid(args: &Args) -> Option<i64> {
         _ => 1,
     };
     let interval = args.find(&INTERVAL)?.step.seconds();
-    common_grid(interval, unit).and_then(|grid| common_grid(grid, COMMON_GRID))
+    least_common_multiple(interval, unit).and_then(|grid| least_common_multiple(grid, COMMON_GRID))
 }
 
 /// The length of the intervals: at least a second, at most what a step can be.

@@ -4,6 +4,13 @@
 //! draws on three backends, one a format, in sixteenths of a pixel. Whatever the values (infinite, absent, all the
 //! same, not positive on a logarithmic axis) there is a picture; the only errors are what a request says wrongly.
 
+/// Writes to a string, which does not fail.
+macro_rules! put {
+    ($out:expr, $($arg:tt)*) => {
+        let _ = write!($out, $($arg)*);
+    };
+}
+
 mod area;
 mod clip;
 mod color;

@@ -298,7 +298,12 @@ impl Options {
             minor_y: given.count("minorY", 0..=100)?.unwrap_or(1),
             min_x_step: given.number("minXStep")?.unwrap_or(1.0).max(0.0),
             x_format: given.format("xFormat")?,
-            pie_mode: PieMode::from_parameter(given.0.get("pieMode").copied())?,
+            pie_mode: given
+                .choice(
+                    "pieMode",
+                    &[("average", PieMode::Average), ("maximum", PieMode::Maximum), ("minimum", PieMode::Minimum)],
+                )?
+                .unwrap_or_default(),
             value_labels: given
                 .choice(
                     "valueLabels",
@@ -310,6 +315,12 @@ impl Options {
             rotated_labels: given.choice("pieLabels", &[("horizontal", false), ("rotated", true)])?.unwrap_or(false),
         };
         Ok(options)
+    }
+
+    /// Which number of a series is its slice of a pie.
+    #[must_use]
+    pub fn pie_mode(&self) -> PieMode {
+        self.pie_mode
     }
 }
 

@@ -30,13 +30,6 @@ pub(super) struct Pdf<'a> {
     size: (u32, u32),
 }
 
-/// Writes to a string, which does not fail.
-macro_rules! put {
-    ($out:expr, $($arg:tt)*) => {
-        let _ = write!($out, $($arg)*);
-    };
-}
-
 fn channel(value: u8) -> f64 {
     (f64::from(value) / 255.0 * 1000.0).round() / 1000.0
 }

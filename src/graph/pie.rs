@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::series::{Aggregation, Series};
 
 use super::legend::{Entry, Legend};
-use super::options::{Font, OptionError, Options, ValueLabels, plain};
+use super::options::{Font, Options, ValueLabels, plain};
 use super::surface::{Align, Canvas, Failure, Label, Surface, Turn, fill};
 use super::{Color, Scene};
 
@@ -24,23 +24,6 @@ pub enum PieMode {
 }
 
 impl PieMode {
-    const NAMES: [(&'static str, Self); 3] =
-        [("average", Self::Average), ("maximum", Self::Maximum), ("minimum", Self::Minimum)];
-
-    /// Reads the `pieMode` parameter.
-    ///
-    /// # Errors
-    /// No such mode.
-    pub fn from_parameter(text: Option<&str>) -> Result<Self, OptionError> {
-        let Some(text) = text else { return Ok(Self::default()) };
-        let found = Self::NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
-        found.map(|(_, mode)| *mode).ok_or_else(|| OptionError::Choice {
-            parameter: "pieMode",
-            text: text.to_owned(),
-            choices: Self::NAMES.iter().map(|(name, _)| *name).collect(),
-        })
-    }
-
     /// The slice of a series: its name and number, 0 when nothing of it is known.
     #[must_use]
     pub fn slice(self, series: &Series) -> (String, f64) {

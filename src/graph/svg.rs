@@ -15,13 +15,6 @@ pub(super) struct Svg<'a> {
     part: Option<&'static str>,
 }
 
-/// Writes to a string, which does not fail.
-macro_rules! put {
-    ($out:expr, $($arg:tt)*) => {
-        let _ = write!($out, $($arg)*);
-    };
-}
-
 impl<'a> Svg<'a> {
     /// Begins a document of `size` pixels in `out`.
     pub fn new(out: &'a mut String, (width, height): (u32, u32), background: Color) -> Self {

@@ -3,7 +3,7 @@
 use super::{Params, Problem};
 use crate::clock::TimeZone;
 use crate::encode::ImageFormat;
-use crate::graph::{self, GraphError, Options, PieMode};
+use crate::graph::{self, GraphError, Options};
 use crate::render::Rendered;
 
 /// A picture that is asked for.
@@ -16,7 +16,7 @@ pub(super) struct Picture {
 enum Kind {
     Line,
     /// With what each target is, in order.
-    Pie(PieMode, Vec<Part>),
+    Pie(Vec<Part>),
 }
 
 enum Part {
@@ -32,8 +32,7 @@ impl Picture {
     /// # Errors
     /// A parameter is wrong.
     pub fn read(params: &Params, format: ImageFormat, targets: &mut Vec<String>) -> Result<Self, Problem> {
-        let bad = |error: &dyn std::fmt::Display| Problem::bad_request(error.to_string());
-        let options = Options::read(params.iter()).map_err(|e| bad(&e))?;
+        let options = Options::read(params.iter()).map_err(|e| Problem::bad_request(e.to_string()))?;
         // graphite-web lets this parameter win over the other.
         let format = match params.get("outputFormat").map(str::to_ascii_lowercase).as_deref() {
             Some("png") => ImageFormat::Png,
@@ -51,7 +50,7 @@ impl Picture {
                 parts.push(part);
                 evaluated
             });
-            Kind::Pie(PieMode::from_parameter(params.get("pieMode")).map_err(|e| bad(&e))?, parts)
+            Kind::Pie(parts)
         } else {
             Kind::Line
         };
@@ -63,7 +62,7 @@ impl Picture {
     /// # Errors
     /// See [`GraphError`].
     pub fn draw(&self, rendered: &Rendered, zone: &TimeZone) -> Result<Vec<u8>, GraphError> {
-        let Kind::Pie(mode, parts) = &self.kind else {
+        let Kind::Pie(parts) = &self.kind else {
             return graph::render(&rendered.series, &self.options, zone, self.format);
         };
         let mut slices = Vec::new();
@@ -74,7 +73,7 @@ impl Picture {
                 Part::Series => {
                     let count = counts.next().copied().unwrap_or(0).min(series.len());
                     let (own, rest) = series.split_at(count);
-                    slices.extend(own.iter().map(|s| mode.slice(s)));
+                    slices.extend(own.iter().map(|s| self.options.pie_mode().slice(s)));
                     series = rest;
                 }
             }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub use memory::{Key as StepKey, StepMemory};
 
 use crate::bind::{BoundCall, Node, NodeId, NodeKind, Target};
-use crate::functions::{Ask, EvalError, Needs, Request, common_grid};
+use crate::functions::{Ask, EvalError, Needs, Request, least_common_multiple};
 use crate::series::{Selector, Step, TimeRange};
 use crate::target::{Code, Diagnostic, MAX_DEPTH};
 
@@ -202,7 +202,7 @@ pub fn demand(
         Some(step) => *step,
         None => learnt.guesses.get(&id).copied(),
     };
-    let input_grid = || call.inputs.iter().try_fold(1, |grid, (_, input)| common_grid(grid, grid_of(input)?));
+    let input_grid = || call.inputs.iter().try_fold(1, |grid, (_, input)| least_common_multiple(grid, grid_of(input)?));
     call.function.needs(&call.args, &Ask { range, input_step, request, input_grid: &input_grid })
 }
 
@@ -210,5 +210,5 @@ pub fn demand(
 fn grid_of(node: &Node) -> Option<i64> {
     let NodeKind::Call(call) = &node.kind else { return Some(1) };
     let own = call.function.grid(&call.args)?;
-    call.inputs.iter().try_fold(own, |grid, (_, input)| common_grid(grid, grid_of(input)?))
+    call.inputs.iter().try_fold(own, |grid, (_, input)| least_common_multiple(grid, grid_of(input)?))
 }
