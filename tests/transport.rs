@@ -519,35 +519,53 @@ async fn wait(duration: Duration) {
     tokio::time::resume();
 }
 
+/// A hanging backend must cost nobody its whole timeout each time it is probed, and a client that leaves must not take the
+/// probe along.
 #[tokio::test]
-async fn a_cancelled_probe_tells_nothing() {
-    let (silent, asked) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
-    let (state, told) = (silent.clone(), asked.clone());
-    let server = Server::start(move |_| {
-        let reply = match state.load(Ordering::SeqCst) {
-            0 => Reply::Full(500, vec![], vec![]),
-            1 => Reply::Silence,
-            _ => one("a.b"),
+async fn a_probe_goes_on_without_the_request_that_began_it() {
+    for leaves in [false, true] {
+        let (state, asked, gate) =
+            (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()), Arc::new(tokio::sync::Semaphore::new(0)));
+        let (now, told, open) = (state.clone(), asked.clone(), gate.clone());
+        let server = Server::start(move |_| {
+            let (state, open) = (now.load(Ordering::SeqCst), open.clone());
+            told.notify_one();
+            async move {
+                if state == 0 {
+                    return Reply::Full(500, vec![], vec![]);
+                }
+                open.acquire().await.expect("not closed").forget();
+                one("a.b")
+            }
+        })
+        .await;
+        let settings = HttpSettings { failures_before_rest: 1, timeout: Duration::from_secs(600), ..settings(&server) };
+        let backend = Arc::new(backend(settings));
+        assert!(fetch(&backend).await.is_err());
+        asked.notified().await;
+        state.store(1, Ordering::SeqCst);
+        wait(Duration::from_secs(6)).await;
+        let request = {
+            let backend = backend.clone();
+            tokio::spawn(async move { fetch(&backend).await })
         };
-        told.notify_one();
-        async move { reply }
-    })
-    .await;
-    let settings = HttpSettings { failures_before_rest: 1, ..settings(&server) };
-    let backend = Arc::new(backend(settings));
-    assert!(fetch(&backend).await.is_err());
-    asked.notified().await;
-    silent.store(1, Ordering::SeqCst);
-    wait(Duration::from_secs(6)).await;
-    let probe = {
-        let backend = backend.clone();
-        tokio::spawn(async move { fetch(&backend).await })
-    };
-    asked.notified().await;
-    probe.abort();
-    assert!(probe.await.is_err());
-    silent.store(2, Ordering::SeqCst);
-    assert_eq!(names(&fetch(&backend).await), ["a.b"]);
+        asked.notified().await;
+        if leaves {
+            request.abort();
+            assert!(request.await.is_err());
+        } else {
+            wait(Duration::from_secs(2)).await;
+            assert!(matches!(request.await.expect("it ends"), Err(BackendError::Resting { .. })));
+        }
+        // It is still on its way, so others do not ask.
+        assert!(matches!(fetch(&backend).await, Err(BackendError::Resting { .. })));
+        gate.add_permits(2);
+        while backend.stats().resting {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(names(&fetch(&backend).await), ["a.b"]);
+        assert_eq!(server.seen().len(), 3);
+    }
 }
 
 #[tokio::test]

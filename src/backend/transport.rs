@@ -4,7 +4,8 @@
 //! bytes. It knows nothing of formats: a [`Protocol`] makes requests and reads bodies. It does not ask a second
 //! replica either; that is for the `fetch` module, which sees all of them.
 //!
-//! Dropping a future that waits here ends its requests and gives its places free. All calls of a backend must come
+//! Dropping a future that waits here ends its requests and gives its places free, but for the one that finds out whether
+//! a backend that rested is well again. All calls of a backend must come
 //! from one runtime: a pooled connection is driven by the runtime that opened it.
 
 use std::error::Error as _;
@@ -22,6 +23,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, StatusCode, Url};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
+use tracing::Instrument as _;
 
 use super::protocol::{Payload, Protocol, WireRequest};
 use super::wire::{CodecError, Limits, joined, looks_like};
@@ -134,6 +136,11 @@ impl Drop for Counted<'_> {
 
 /// A backend that is asked over HTTP.
 pub struct HttpBackend {
+    inner: Arc<Inner>,
+}
+
+/// What its requests share.
+struct Inner {
     settings: HttpSettings,
     base: String,
     protocol: Arc<dyn Protocol>,
@@ -147,8 +154,8 @@ pub struct HttpBackend {
 impl fmt::Debug for HttpBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpBackend")
-            .field("settings", &self.settings)
-            .field("protocol", &self.protocol)
+            .field("settings", &self.inner.settings)
+            .field("protocol", &self.inner.protocol)
             .finish_non_exhaustive()
     }
 }
@@ -192,7 +199,7 @@ impl HttpBackend {
             .user_agent(concat!("plumbago/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| SettingsError::Client(innermost(&error)))?;
-        Ok(Self {
+        let inner = Inner {
             base,
             client,
             turns: Semaphore::new(settings.concurrency.get().min(Semaphore::MAX_PERMITS)),
@@ -201,13 +208,14 @@ impl HttpBackend {
             durations: Histogram::default(),
             protocol,
             settings,
-        })
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// What it has done so far.
     pub fn stats(&self) -> BackendStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let c = &self.counters;
+        let c = &self.inner.counters;
         BackendStats {
             requests: read(&c.requests),
             failures: read(&c.failures),
@@ -215,18 +223,18 @@ impl HttpBackend {
             bytes: read(&c.bytes),
             in_flight: read(&c.in_flight),
             waiting: read(&c.waiting),
-            resting: self.breaker.resting(),
+            resting: self.inner.breaker.resting(),
         }
     }
 
     /// How long its requests took, from their turn until the last byte or the end of their time.
     pub fn durations(&self) -> &Histogram {
-        &self.durations
+        &self.inner.durations
     }
 
     /// The protocol it speaks.
     pub fn protocol(&self) -> &dyn Protocol {
-        &*self.protocol
+        &*self.inner.protocol
     }
 
     /// One question: send, receive, decode.
@@ -236,14 +244,50 @@ impl HttpBackend {
         scope: &Scope,
         decode: impl FnOnce(&dyn Protocol, &[u8], &Limits) -> Result<T, CodecError> + Send + 'static,
     ) -> Result<Said<T>, BackendError> {
-        let result = self.ask_in_time(request, scope, decode).await;
+        let inner = &self.inner;
+        let result = if inner.breaker.probes_next() {
+            // Whether it is well again is found out aside: one request in a while must not wait for it until its own
+            // time is over, and what is learnt is of use also when the client has gone.
+            let (probe, scope) = (inner.clone(), scope.clone());
+            let probe = async move { probe.ask_in_time(request, &scope, decode).await };
+            let probe = tokio::spawn(probe.in_current_span());
+            match tokio::time::timeout(FAIR_TIME, probe).await {
+                Ok(Ok(result)) => result,
+                Ok(Err(_)) | Err(_) => Err(BackendError::Resting { backend: inner.settings.id.clone() }),
+            }
+        } else {
+            inner.ask_in_time(request, scope, decode).await
+        };
         if let Err(error) = &result {
-            self.counters.failures.fetch_add(1, Ordering::Relaxed);
+            inner.counters.failures.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(request_id = %scope.request_id, "{error}");
         }
         result
     }
 
+    /// The answer, or the same as a part of one.
+    fn whole<T: Send + Sync + 'static>(&self, found: T, partial: Option<&String>) -> Result<T, BackendError> {
+        match partial {
+            None => Ok(found),
+            Some(reason) => Err(BackendError::Partial {
+                backend: self.inner.settings.id.clone(),
+                reason: reason.clone(),
+                found: Part::new(found),
+            }),
+        }
+    }
+
+    /// A tag request whose answer is a list of names.
+    async fn names(&self, request: WireRequest, scope: &Scope) -> Result<Vec<String>, BackendError> {
+        let said = self.ask(request, scope, |_, b, l| tag_api::read_names(b, l)).await?;
+        let mut names = said.found.unwrap_or_default();
+        names.sort_unstable();
+        names.dedup();
+        self.whole(names, said.partial.as_ref())
+    }
+}
+
+impl Inner {
     async fn ask_in_time<T: Send + 'static>(
         &self,
         request: WireRequest,
@@ -457,27 +501,6 @@ impl HttpBackend {
             }
         })
     }
-
-    /// The answer, or the same as a part of one.
-    fn whole<T: Send + Sync + 'static>(&self, found: T, partial: Option<&String>) -> Result<T, BackendError> {
-        match partial {
-            None => Ok(found),
-            Some(reason) => Err(BackendError::Partial {
-                backend: self.settings.id.clone(),
-                reason: reason.clone(),
-                found: Part::new(found),
-            }),
-        }
-    }
-
-    /// A tag request whose answer is a list of names.
-    async fn names(&self, request: WireRequest, scope: &Scope) -> Result<Vec<String>, BackendError> {
-        let said = self.ask(request, scope, |_, b, l| tag_api::read_names(b, l)).await?;
-        let mut names = said.found.unwrap_or_default();
-        names.sort_unstable();
-        names.dedup();
-        self.whole(names, said.partial.as_ref())
-    }
 }
 
 /// Headers that belong to a connection or to the body of a request, so that they are never passed on.
@@ -503,7 +526,7 @@ const OF_THE_CONNECTION: &[&str] = &[
 #[async_trait]
 impl Backend for HttpBackend {
     fn id(&self) -> &BackendId {
-        &self.settings.id
+        &self.inner.settings.id
     }
 
     async fn fetch(&self, selectors: &[Selector], scope: &Scope) -> Vec<Answer> {
@@ -514,7 +537,7 @@ impl Backend for HttpBackend {
                 Some((place, Selector { range: since_epoch(s.range)?, pattern: s.pattern.clone() }))
             })
             .unzip();
-        let requests = self.protocol.render(&stored, scope.now);
+        let requests = self.inner.protocol.render(&stored, scope.now);
         let asked: Vec<Vec<usize>> =
             requests.iter().map(|r| r.answers.iter().map(|at| places[*at]).collect()).collect();
         let replies: Vec<Result<_, BackendError>> = join_all(requests.into_iter().map(|request| {
@@ -555,7 +578,7 @@ impl Backend for HttpBackend {
     }
 
     fn tags(&self) -> Option<&dyn TagSource> {
-        if self.protocol.has_tags() { Some(self) } else { None }
+        if self.inner.protocol.has_tags() { Some(self) } else { None }
     }
 }
 
@@ -563,7 +586,7 @@ impl Backend for HttpBackend {
 impl Finder for HttpBackend {
     async fn find(&self, query: &FindQuery, scope: &Scope) -> Result<Vec<FoundNode>, BackendError> {
         let stored = FindQuery { range: query.range.and_then(since_epoch), ..query.clone() };
-        let said = self.ask(self.protocol.find(&stored), scope, |p, b, l| p.read_find(b, l)).await?;
+        let said = self.ask(self.inner.protocol.find(&stored), scope, |p, b, l| p.read_find(b, l)).await?;
         let mut nodes = said.found.unwrap_or_default();
         nodes.retain(|n| n.leaf || !query.leaves_only);
         nodes.sort_unstable();
@@ -578,7 +601,7 @@ impl Finder for HttpBackend {
     }
 
     async fn index(&self, scope: &Scope) -> Result<Vec<String>, BackendError> {
-        let said = self.ask(self.protocol.index(), scope, |p, b, l| p.read_index(b, l)).await?;
+        let said = self.ask(self.inner.protocol.index(), scope, |p, b, l| p.read_index(b, l)).await?;
         let mut names = said.found.unwrap_or_default();
         names.sort_unstable();
         names.dedup();
@@ -756,6 +779,11 @@ impl Breaker {
             State::Resting { until } => Instant::now() < until,
             State::Probing => true,
         }
+    }
+
+    /// Whether the next request is a probe.
+    fn probes_next(&self) -> bool {
+        matches!(*self.state(), State::Resting { until } if Instant::now() >= until)
     }
 
     /// Leave to send a request.
