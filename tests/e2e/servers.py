@@ -31,8 +31,8 @@ class Server:
 
     logs = "."
 
-    def __init__(self, name, command, port, ready, env=None, cwd=None):
-        self.name, self.command, self.port, self.ready = name, command, port, ready
+    def __init__(self, name, command, port, ready, env=None, cwd=None, user=None):
+        self.name, self.command, self.port, self.ready, self.user = name, command, port, ready, user
         self.env, self.cwd = dict(os.environ, **(env or {})), cwd
         self.process = None
 
@@ -49,11 +49,12 @@ class Server:
         return os.path.join(self.logs, f"{self.name}.log")
 
     def start(self):
+        other = {} if self.user is None else {"user": self.user, "group": self.user, "extra_groups": []}
         with open(self.log, "ab") as log:
             # A session of its own: its workers end with it.
             self.process = subprocess.Popen(
                 self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env, cwd=self.cwd,
-                start_new_session=True)
+                start_new_session=True, **other)
         _running.append(self)
         until = time.monotonic() + PATIENCE
         while True:
@@ -104,13 +105,13 @@ class Plumbago(Server):
 
     binary = None
 
-    def __init__(self, name, config, folder):
+    def __init__(self, name, config, folder, binary=None, user=None):
         port = free_port()
         self.file = os.path.join(folder, f"{name}.toml")
         with open(self.file, "w") as file:
             file.write(config)
-        command = [self.binary, "serve", "--config", self.file, "--listen", f"127.0.0.1:{port}"]
-        super().__init__(name, command, port, "/healthz")
+        command = [binary or self.binary, "serve", "--config", self.file, "--listen", f"127.0.0.1:{port}"]
+        super().__init__(name, command, port, "/healthz", user=user)
 
 
 def group(name, protocol, urls=(), kind="shards", **settings):

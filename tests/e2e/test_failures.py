@@ -1,4 +1,6 @@
 """What clients see when real backends hold the same series with gaps, stop, and come back."""
+import os
+import shutil
 import tempfile
 import time
 import unittest
@@ -46,6 +48,68 @@ def eventually(check, patience=15):
             return True
         time.sleep(0.05)
     return False
+
+
+class WhisperFiles(unittest.TestCase):
+    """A tree of which some cannot be read, served by a user who is not allowed everything."""
+
+    NOBODY = 65534
+
+    @classmethod
+    def setUpClass(cls):
+        cls.home = tempfile.mkdtemp(dir=folder)
+        cls.tree = os.path.join(cls.home, "whisper")
+        for name in ("apps.good", "apps.broken", "apps.closed", "lost.broken", "shut.away"):
+            trees.write(cls.tree, name, trees.wave(3))
+        with open(os.path.join(cls.tree, "apps/broken.wsp"), "r+b") as file:
+            file.truncate(20)
+        with open(os.path.join(cls.tree, "lost/broken.wsp"), "wb") as file:
+            file.write(b"\0" * 400)
+        # Whoever creates a file has not come further yet.
+        open(os.path.join(cls.tree, "apps/new.wsp"), "wb").close()
+        os.chmod(os.path.join(cls.tree, "apps/closed.wsp"), 0)
+        os.chmod(os.path.join(cls.tree, "shut"), 0)
+        binary = user = None
+        if os.geteuid() == 0:
+            user = cls.NOBODY
+            binary = shutil.copy(servers.Plumbago.binary, cls.home)
+            for place in (os.path.dirname(folder), folder, cls.home):
+                os.chmod(place, 0o755)
+        config = group("files", "whisper", path=cls.tree)
+        cls.plumbago = servers.Plumbago("whisper-files", config, cls.home, binary, user).start()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.plumbago.stop()
+        os.chmod(os.path.join(cls.tree, "shut"), 0o755)
+
+    def test_an_answer_without_files_that_cannot_be_read_says_so(self):
+        # Twice: it must not be kept and then look whole.
+        for _ in range(2):
+            answer = render(self.plumbago, "apps.*")
+            self.assertEqual((answer.status, [one["target"] for one in answer.json()]), (200, ["apps.good"]))
+            self.assertIn("2 of 4 files could not be read", answer.headers[PARTIAL])
+            self.assertIn("no-store", answer.headers["Cache-Control"])
+
+    def test_other_answers_are_whole(self):
+        for target in ("apps.good", "apps.{good,new}", "apps.g*"):
+            answer = render(self.plumbago, target)
+            self.assertEqual((answer.status, [one["target"] for one in answer.json()]), (200, ["apps.good"]))
+            self.assertNotIn(PARTIAL, answer.headers)
+
+    def test_an_answer_without_any_file_is_an_error(self):
+        for target in ("lost.*", "lost.broken", "apps.closed", "shut.away"):
+            answer = render(self.plumbago, target)
+            self.assertEqual(answer.status, 502, target)
+            self.assertEqual(answer.text.count("\n"), 1, answer.text)
+
+    def test_a_folder_that_cannot_be_listed_is_not_empty(self):
+        answer = render(self.plumbago, "*.*")
+        self.assertEqual((answer.status, [one["target"] for one in answer.json()]), (200, ["apps.good"]))
+        self.assertIn(PARTIAL, answer.headers)
+        answer = get(self.plumbago.url + "/metrics/find", {"query": "shut.*"})
+        self.assertEqual((answer.status, answer.json()), (200, []))
+        self.assertIn("folders could not be listed", answer.headers[PARTIAL])
 
 
 class WithBackends(unittest.TestCase):
