@@ -175,8 +175,8 @@ impl Question {
         JsonOptions { max_data_points: self.max_data_points, no_null_points: self.no_null_points, pretty: self.pretty }
     }
 
-    /// An answer is refused when there is no memory for it, or when it has more points than may be fetched: as text they take twenty times the memory, and nobody
-    /// looks at so many.
+    /// An answer is refused when there is no memory for it, or when it has more points than may be fetched: as text they
+    /// take twenty times the memory, and nobody looks at so many.
     fn refuse_long(&self, rendered: &Rendered, limit: u64) -> Result<(), Problem> {
         let most = match self.form {
             Form::Data(DataFormat::Json) => self.max_data_points.map_or(u64::MAX, NonZeroU64::get),
