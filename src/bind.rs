@@ -240,18 +240,26 @@ impl Binder {
             ExprKind::Text(t) => Value::Text(t.clone()),
             ExprKind::Boolean(b) => Value::Boolean(*b),
             ExprKind::None => Value::None,
-            ExprKind::Path(path) => match substitute(path, variables) {
-                Substituted::Value(value) if !matches!(parameter.kind(), Kind::SeriesList | Kind::SeriesLists) => {
-                    // `$x` that stands alone is a scalar; text that says a number is one.
-                    numeric(&value).map_err(&bad)?
+            ExprKind::Path(path) => {
+                let kind = parameter.kind();
+                // `$x` that stands alone is a scalar; text that says a number is one.
+                let scalar = match substitute(path, variables) {
+                    Substituted::Value(value) if !matches!(kind, Kind::SeriesList | Kind::SeriesLists) => {
+                        Some(numeric(&value).map_err(&bad)?)
+                    }
+                    _ => None,
+                };
+                match scalar {
+                    // Other text is a path where either may stand.
+                    Some(value) if kind != Kind::Any || value.as_text().is_none() => value,
+                    _ if kind.takes_series() => {
+                        inputs.push((param, Arc::new(self.node(&argument.value, variables)?)));
+                        return Ok(());
+                    }
+                    // In `100|threshold()`: what stands before a pipe is read before it is known what is wanted.
+                    _ => number(path).ok_or_else(|| expected_scalar(kind, path, bad))?,
                 }
-                _ if parameter.kind().takes_series() => {
-                    inputs.push((param, Arc::new(self.node(&argument.value, variables)?)));
-                    return Ok(());
-                }
-                // In `100|threshold()`: what stands before a pipe is read before it is known what is wanted.
-                _ => number(path).ok_or_else(|| expected_scalar(parameter.kind(), path, bad))?,
-            },
+            }
             ExprKind::Call(call) => {
                 if parameter.kind().takes_series() {
                     inputs.push((param, Arc::new(self.node(&argument.value, variables)?)));

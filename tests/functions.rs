@@ -45,6 +45,13 @@ fn answers_worked_out_by_hand() {
                 ("low", 0, 60, &[-1.0, -1.0, -1.0]),
             ],
         ),
+        // A variable stands for a number, or for a path where a function takes either.
+        (
+            &[("a", 60, 60, &[25.0]), ("b", 60, 60, &[50.0])],
+            (0, 60),
+            "group(template(asPercent(a,$t),t='b'),template(asPercent(a,$t),t='100'))",
+            &[("asPercent(a,b)", 60, 60, &[50.0]), ("asPercent(a,100.0)", 60, 60, &[25.0])],
+        ),
         // The last group of `b` is shorter than its step, and is taken all the same.
         (
             &[("a", 60, 60, &[1.0, 2.0, 3.0, 4.0]), ("b", 30, 30, &[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])],
