@@ -287,12 +287,26 @@ fn legends() {
     assert_eq!(named(&[]), 3);
     assert_eq!(named(&[("uniqueLegend", "true")]), 2);
     assert_eq!(named(&[("hideNullFromLegend", "true")]), 2);
+    // Without a margin, the last line is within the picture too: its square of 12 pixels ends there at the latest.
+    let edge = svg(&many(3), &[("margin", "0"), ("height", "100"), ("width", "100")]);
+    let squares = edge.split("<g class=\"legend\">").nth(1).and_then(|part| part.split("</g>").next()).expect("a part");
+    let tops = squares.split("<rect").skip(1).filter_map(|rect| rect.split("y=\"").nth(1)?.split('"').next());
+    let lowest = tops.map(|y| y.parse::<f64>().expect("a number")).fold(0.0, f64::max);
+    assert!(lowest + 11.0 <= 100.0, "{lowest}");
     // A hundred names leave half of the picture to the graph.
     let crowd = svg(&many(100), &[("hideLegend", "false")]);
     assert!(texts(&crowd).iter().any(|t| t.starts_with("… and ")), "{:?}", texts(&crowd));
     let area = &metadata(&crowd)["area"];
     let height = area["ymax"].as_f64().expect("a number") - area["ymin"].as_f64().expect("a number");
     assert!(height > 60.0, "{height}");
+}
+
+/// A picture that is all legend: its graph has one label and not two on top of each other.
+#[test]
+fn hardly_a_graph() {
+    let drawn = svg(&[constant("a", 50.0), constant("b", 70.0)], &[("width", "100"), ("height", "60")]);
+    let numbers = texts(&drawn).iter().filter(|t| t.parse::<f64>().is_ok()).count();
+    assert_eq!(numbers, 1, "{:?}", texts(&drawn));
 }
 
 /// Each axis has the labels that its own series need: 0 to 5 k at the left, 44 to 56 at the right.

@@ -78,7 +78,9 @@ impl Legend {
             placed.push(Placed { entry: Entry { right: at_right, ..entry }, x, y: row * line });
         }
         let rows = left.max(right).div_ceil(columns_a_side) as f64;
-        Self { font, entries: placed, height: rows * line + PADDING }
+        // It is drawn one padding lower than it begins, for which there mostly is room in the margin.
+        let above = PADDING.max(2.0 * PADDING - options.margin);
+        Self { font, entries: placed, height: rows * line + above }
     }
 
     /// Draws it below `top`.

@@ -287,7 +287,9 @@ impl<'a> LineGraph<'a> {
         let Font { face, size } = self.options.font;
         let room = (self.frame.bottom - self.frame.top) / face.line_height(size).max(1.0);
         let every = (axis.labels.len().saturating_sub(1) as f64 / room.max(1.0)).ceil().max(1.0) as usize;
-        axis.labels.iter().step_by(every)
+        // Where there is hardly a graph, there is no place for two.
+        let most = if room < 1.0 { 1 } else { usize::MAX };
+        axis.labels.iter().step_by(every).take(most)
     }
 
     fn grid<B: Surface>(&self, canvas: &Canvas<B>) -> Result<(), Failure> {
