@@ -168,7 +168,7 @@ impl Writer {
                 block.put(if self.empty { b"[" } else { b", [" });
             }
             if value.is_finite() {
-                with_repr(value, |text| block.put(text.as_bytes()));
+                put_repr(value, &mut block);
             } else {
                 block.put(b"null");
             }
@@ -228,33 +228,42 @@ fn write_float(out: &mut Vec<u8>, value: f64) {
 
 /// A value as Python's `repr` has it (see [`float_repr`]), by faster ways for nearly all of them.
 pub(super) fn write_repr(out: &mut Vec<u8>, value: f64) {
-    with_repr(value, |text| out.extend_from_slice(text.as_bytes()));
+    put_repr(value, out);
 }
 
-/// Gives the text, sometimes in several parts, to `put`.
-fn with_repr(value: f64, mut put: impl FnMut(&str)) {
+/// What text is added to.
+trait Text {
+    fn put(&mut self, piece: &[u8]);
+
+    /// Adds the first `len` bytes of a piece.
+    fn put_first(&mut self, len: usize, piece: [u8; 16]);
+}
+
+impl Text for Vec<u8> {
+    fn put(&mut self, piece: &[u8]) {
+        self.extend_from_slice(piece);
+    }
+
+    fn put_first(&mut self, len: usize, piece: [u8; 16]) {
+        self.extend_from_slice(&piece[..len]);
+    }
+}
+
+fn put_repr(value: f64, out: &mut impl Text) {
     let whole = value as i64;
     if whole as f64 == value && value.abs() < WHOLE && (whole != 0 || value.is_sign_positive()) {
-        put(itoa::Buffer::new().format(whole));
-        put(".0");
+        out.put(itoa::Buffer::new().format(whole).as_bytes());
+        out.put(b".0");
     } else if let Some(number) = ten_thousandths(value) {
         if value < 0.0 {
-            put("-");
+            out.put(b"-");
         }
-        put(itoa::Buffer::new().format(number / 10_000));
-        let mut fraction = number % 10_000;
-        let mut digits = *b".0000";
-        for digit in digits[1..].iter_mut().rev() {
-            *digit += (fraction % 10) as u8;
-            fraction /= 10;
-        }
-        let text = str::from_utf8(&digits).expect("digits are ASCII");
-        put(text.trim_end_matches('0'));
+        put_ten_thousandths(number, out);
     } else if (1e-4..WHOLE).contains(&value.abs()) {
         // Where no exponent is needed, the shortest text is the same as Python's.
-        put(zmij::Buffer::new().format_finite(value));
+        out.put(zmij::Buffer::new().format_finite(value).as_bytes());
     } else {
-        put(&float_repr(value));
+        out.put(float_repr(value).as_bytes());
     }
 }
 
@@ -268,6 +277,39 @@ fn ten_thousandths(value: f64) -> Option<u64> {
     }
     let number = (value * 1e4 + 0.5) as u64;
     (number as f64 / 1e4 == value).then_some(number)
+}
+
+/// A number of ten-thousandths as a decimal, with the digits that it needs and at least one on each side of the point.
+/// How many that is, is different from value to value, and a branch for each would be taken wrongly half of the time: so
+/// there is none.
+fn put_ten_thousandths(number: u64, out: &mut impl Text) {
+    let (whole, fraction) = (number / 10_000, four_digits((number % 10_000) as u32));
+    let mut piece = [0; 16];
+    let mut len = 0;
+    if whole < 10_000 {
+        let digits = four_digits(whole as u32);
+        let zeros = (digits | 1 << 24).trailing_zeros() / 8;
+        piece[..4].copy_from_slice(&((digits | ZEROS) >> (8 * zeros)).to_le_bytes());
+        len = 4 - zeros as usize;
+    } else {
+        out.put(itoa::Buffer::new().format(whole).as_bytes());
+    }
+    piece[len] = b'.';
+    piece[len + 1..len + 5].copy_from_slice(&(fraction | ZEROS).to_le_bytes());
+    let zeros = (fraction | 1).leading_zeros() / 8;
+    out.put_first(len + 5 - zeros as usize, piece);
+}
+
+/// Four times the digit 0.
+const ZEROS: u32 = u32::from_le_bytes(*b"0000");
+
+/// The digits of a number below 10,000, the first one in the lowest byte.
+fn four_digits(number: u32) -> u32 {
+    // Multiplied and shifted instead of divided by 100 and 10, both pairs of digits at once.
+    let hundreds = (number * 5243) >> 19;
+    let pairs = hundreds | (number - hundreds * 100) << 16;
+    let tens = ((pairs * 103) >> 10) & 0x000f_000f;
+    tens | (pairs - tens * 10) << 8
 }
 
 /// What comes after the values of points: the time, the end of the point and the beginning of the next. The series of an
@@ -322,6 +364,13 @@ impl Block {
     /// More than a point has: its longest value has 24 bytes, what follows it 16.
     const ROOM: usize = 64;
 
+    fn move_to(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes[..self.len]);
+        self.len = 0;
+    }
+}
+
+impl Text for Block {
     /// Adds a piece of 32 bytes at most. A copy of a fixed size is a few instructions, one of any size is a call: a piece
     /// is copied as two of a fixed size that overlap.
     fn put(&mut self, piece: &[u8]) {
@@ -342,9 +391,9 @@ impl Block {
         self.len += len;
     }
 
-    fn move_to(&mut self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.bytes[..self.len]);
-        self.len = 0;
+    fn put_first(&mut self, len: usize, piece: [u8; 16]) {
+        self.bytes[self.len..self.len + 16].copy_from_slice(&piece);
+        self.len += len;
     }
 }
 
@@ -357,6 +406,9 @@ mod tests {
     fn repr(value: f64) -> String {
         let mut out = Vec::new();
         write_repr(&mut out, value);
+        let mut block = Block::default();
+        put_repr(value, &mut block);
+        assert_eq!(block.bytes[..block.len], out);
         String::from_utf8(out).expect("ASCII")
     }
 
@@ -366,6 +418,11 @@ mod tests {
             (0.5, "0.5"),
             (-0.25, "-0.25"),
             (99.9, "99.9"),
+            (0.0103, "0.0103"),
+            (10.01, "10.01"),
+            (9999.9999, "9999.9999"),
+            (10_000.000_1, "10000.0001"),
+            (-20_000.5, "-20000.5"),
             (0.0001, "0.0001"),
             (-1234.0071, "-1234.0071"),
             (12_345_678_901.25, "12345678901.25"),
@@ -379,7 +436,11 @@ mod tests {
         ] {
             assert_eq!(repr(value), text);
         }
-        for number in (1..3_000_000_u32).step_by(17).filter(|n| n % 10_000 != 0) {
+        for number in 0..10_000 {
+            let digits = four_digits(number).to_le_bytes().map(|digit| char::from(digit + b'0'));
+            assert_eq!(String::from_iter(digits), format!("{number:04}"));
+        }
+        for number in (1..300_000_000_u32).step_by(1_999).filter(|n| n % 10_000 != 0) {
             let text = format!("{}.{:04}", number / 10_000, number % 10_000);
             assert_eq!(repr(f64::from(number) / 1e4), text.trim_end_matches('0'));
         }
