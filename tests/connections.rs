@@ -131,6 +131,34 @@ fn many_requests_on_one_connection() {
     assert_eq!(names(&answers[3000]), ["last"]);
 }
 
+/// What comes back for requests that are sent at once is what each of them asks for.
+#[test]
+fn requests_sent_ahead_are_answered_each_as_it_wants() {
+    let address = serve(&["a.b"]);
+    let replies = |sent: &[u8]| {
+        let mut client = TcpStream::connect(address).expect("the server listens");
+        client.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+        client.write_all(sent).expect("sent");
+        let mut text = String::new();
+        client.read_to_string(&mut text).expect("the server closes the connection in time");
+        text
+    };
+    let (plain, last) = (get(b"a.b", false), get(b"a.b", true));
+    let head = [b"HEAD", &plain[3..]].concat();
+    // No body comes with the answer to HEAD, and one with that to GET, whatever follows.
+    let text = replies(&[&head[..], &last].concat());
+    assert_eq!((text.matches("HTTP/1.1 200").count(), text.matches("[{").count()), (2, 1), "{text}");
+    assert!(text.ends_with("}]"), "{text}");
+    let text = replies(&[&plain[..], b"HEAD", &last[3..]].concat());
+    assert_eq!((text.matches("HTTP/1.1 200").count(), text.matches("[{").count()), (2, 1), "{text}");
+    assert!(text.ends_with("\r\n\r\n"), "{text}");
+    // The connection ends with the first answer that is to end it.
+    let text = replies(&[&plain[..], &last, &plain].concat());
+    assert_eq!(text.matches("HTTP/1.1 200").count(), 2, "{text}");
+    let text = replies(&[&b"GET /version HTTP/1.0\r\n\r\n"[..], &plain].concat());
+    assert_eq!((text.matches("HTTP/1.0 200").count(), text.matches("HTTP/1.1").count()), (1, 0), "{text}");
+}
+
 #[test]
 fn long_lines() {
     let address = serve(&["a.b"]);

@@ -50,6 +50,8 @@ pub(super) struct Framing {
     searched: usize,
     /// Whether the first line of that head is known to be good.
     line_is_good: bool,
+    /// How many requests went on, wrapping.
+    requests: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +88,17 @@ enum Part {
 impl Framing {
     /// At the beginning of a connection.
     pub fn new() -> Self {
-        Self { state: State::Head, searched: 0, line_is_good: false }
+        Self { state: State::Head, searched: 0, line_is_good: false, requests: 0 }
+    }
+
+    /// Whether what comes next is the head of a request, or the rest of one.
+    pub fn is_between_requests(&self) -> bool {
+        self.state == State::Head
+    }
+
+    /// How many requests went on, wrapping.
+    pub fn requests(&self) -> u8 {
+        self.requests
     }
 
     /// What becomes of `data`, the bytes that nothing has become of yet; at least one.
@@ -132,7 +144,7 @@ impl Framing {
             Ok(_) => return Step::Refuse(Problem::bad_request("the head of the request has no clear end")),
             Err(problem) => return Step::Refuse(problem),
         };
-        *self = Self { state, ..Self::new() };
+        *self = Self { state, requests: self.requests.wrapping_add(1), ..Self::new() };
         match encoded {
             Some(encoded) => Step::Replace(end, encoded),
             None => Step::Pass(end),

@@ -7,13 +7,15 @@ use std::task::Poll;
 use std::time::Duration;
 
 use actix_http::HttpService;
+use actix_http::Response;
+use actix_http::body::BoxBody;
 use actix_server::{GracefulShutdownSignal, Server};
-use actix_service::{ServiceFactory, ServiceFactoryExt as _, fn_service, map_config};
+use actix_service::{Service as _, ServiceFactory, ServiceFactoryExt as _, apply_fn_factory, fn_service, map_config};
 use actix_web::dev::AppConfig;
 use actix_web::rt::net::TcpStream;
 use actix_web::{middleware, web};
 
-use super::connection::Connection;
+use super::connection::{Answer, Connection, Turn};
 use super::{App, outer, routes};
 
 /// Serves on `listener` until a signal ends it: SIGTERM lets running requests finish, SIGINT does not. Logs when it is so
@@ -84,6 +86,19 @@ fn service(
         .wrap(middleware::Condition::new(cross_origin, outer::cors(app)))
         .wrap(middleware::from_fn(outer::outer))
         .configure(routes(app.clone()));
+    // Where the server stands is nothing that an answer holds.
+    let app = map_config(app, |()| AppConfig::default());
+    let app = apply_fn_factory(app, |request: actix_http::Request, app| {
+        let turn = request.conn_data::<Turn>().cloned().unwrap_or_default();
+        let answer = app.call(request);
+        async move {
+            let response = match answer.await {
+                Ok(response) => Response::from(response).map_into_boxed_body(),
+                Err(error) => Response::<BoxBody>::from(error),
+            };
+            Ok(response.map_body(|_, body| Answer::new(body, turn)))
+        }
+    });
     let http = HttpService::build()
         .graceful_shutdown_signal(move || {
             let ending = ending.clone();
@@ -95,9 +110,9 @@ fn service(
         .local_addr(address)
         .on_connect_ext(|connection: &Connection, data| {
             data.insert(connection.refusal());
+            data.insert(connection.turn());
         })
-        // Where the server stands is nothing that an answer holds.
-        .finish(map_config(app, |()| AppConfig::default()));
+        .finish(app);
     let accept = |stream: TcpStream| async move {
         // The end of an answer that is sent in pieces must not wait until the client has confirmed what came before.
         // A connection that ends already says so again when it is read.
