@@ -148,9 +148,17 @@ impl Scanner<'_> {
         Ok(listing)
     }
 
-    /// Where a link leads, if that is inside the root.
+    /// Where a link leads, if that is inside the root. Graphite's own finder follows others too, so it is said that
+    /// they are left out.
     fn inside(&self, link: &Path) -> io::Result<Option<PathBuf>> {
-        Ok(if_there(link.canonicalize())?.filter(|target| target.starts_with(self.root)))
+        let target = if_there(link.canonicalize())?;
+        if let Some(target) = target.as_ref().filter(|target| !target.starts_with(self.root)) {
+            tracing::warn!(
+                link = %link.display(), target = %target.display(),
+                "link left out of the index: it leads out of the folder"
+            );
+        }
+        Ok(target.filter(|target| target.starts_with(self.root)))
     }
 }
 
