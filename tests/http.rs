@@ -614,6 +614,21 @@ async fn long_answers_are_refused() {
     }
 }
 
+#[actix_web::test]
+async fn long_bodies_are_refused() {
+    let mut config = Config::default();
+    config.limits.body = 20;
+    let server = Server::over(config, vec![store("one", &["a.b"])]).await;
+    let post = async |body: &'static str| {
+        let form = ("content-type", "application/x-www-form-urlencoded");
+        server.ask(TestRequest::post().uri("/render?format=raw").insert_header(form).set_payload(body)).await
+    };
+    assert_eq!(post("target=a.b&x=1234567").await.status, 200);
+    let answer = post("target=a.b&x=12345678").await;
+    assert_problem(&answer, 413);
+    assert_eq!(answer.text(), "the body of the request takes more than 20 bytes (limits.body)\n");
+}
+
 /// What is logged, as text.
 #[derive(Clone, Default)]
 struct Logged(Arc<Mutex<Vec<u8>>>);

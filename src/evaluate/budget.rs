@@ -108,6 +108,15 @@ impl Share {
     }
 }
 
+impl Share {
+    /// Gives back all but so many bytes, or takes so many if it has less: what is left of a request that is answered.
+    pub fn keep(&self, bytes: u64) {
+        let taken = self.taken.swap(bytes, Ordering::Relaxed);
+        self.pool.taken.fetch_add(bytes, Ordering::Relaxed);
+        self.pool.taken.fetch_sub(taken, Ordering::Relaxed);
+    }
+}
+
 impl Drop for Share {
     fn drop(&mut self) {
         self.pool.taken.fetch_sub(*self.taken.get_mut(), Ordering::Relaxed);
@@ -181,6 +190,8 @@ mod tests {
         assert_eq!((pool.taken(), pool.refused()), (6501, 2));
         drop(large);
         assert_eq!((other.take(1), small.take(5000)), (Ok(()), Ok(())));
+        small.keep(7);
+        assert_eq!(pool.taken(), 402 + 7);
         drop((other, small));
         assert_eq!(pool.taken(), 0);
     }

@@ -7,10 +7,11 @@ use std::time::Duration;
 use actix_cors::Cors;
 use actix_web::body::{self, BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::error::PayloadError;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode};
 use actix_web::middleware::Next;
-use actix_web::{Error, HttpMessage as _, web};
+use actix_web::{Error, HttpMessage as _, ResponseError as _, web};
 use tokio::time::Instant;
 
 use super::context::{Context, REQUEST_ID};
@@ -53,7 +54,7 @@ pub async fn outer<B: MessageBody + 'static>(
         return Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, "the request ran out of time").into());
     };
     let mut response = match called {
-        Ok(response) => response,
+        Ok(response) => explained(response, &app),
         Err(error) => {
             line.end(error.as_response_error().status_code().as_u16(), 0);
             return Err(error);
@@ -77,6 +78,17 @@ pub async fn outer<B: MessageBody + 'static>(
     };
     line.end(response.status().as_u16(), bytes);
     Ok(response)
+}
+
+/// The same, with what is allowed when a body is longer than that.
+fn explained<B: MessageBody + 'static>(response: ServiceResponse<B>, app: &App) -> ServiceResponse<BoxBody> {
+    let error = response.response().error().and_then(Error::as_error);
+    if !matches!(error, Some(PayloadError::Overflow)) {
+        return response.map_into_boxed_body();
+    }
+    let text = format!("the body of the request takes more than {} bytes (limits.body)", app.config().limits.body);
+    let problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, text);
+    response.into_response(problem.error_response())
 }
 
 /// The line in the log that each request has, and its place in the counts; also one whose client hung up before it was

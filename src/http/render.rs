@@ -63,23 +63,25 @@ pub(super) async fn render(http: HttpRequest, body: web::Bytes, app: web::Data<A
     if !question.cache_for.is_zero()
         && let Some(kept) = app.responses().get(&key, clock)
     {
-        return Ok(answer(&kept, question.cache_for, &[]));
+        return Ok(answer(&kept, Parts::new(kept.parts.clone()), question.cache_for, &[]));
     }
     let cache_for = question.cache_for;
     let rendered = app.renderer().render(question.request(&app, &context)).await?;
     let failures = rendered.failures.clone();
     question.refuse_long(&rendered, app.config().limits.fetched.points)?;
+    let share = rendered.share.clone();
     let encoded = web::block(move || question.answer(&rendered, accept.as_deref()));
     let response = encoded.await.map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))??;
     let response = Arc::new(response);
     if failures.is_empty() && !cache_for.is_zero() {
         app.responses().insert(key, response.clone(), clock, cache_for);
     }
-    Ok(answer(&response, if failures.is_empty() { cache_for } else { Duration::ZERO }, &failures))
+    let body = Parts::new(response.parts.clone()).holding(share);
+    Ok(answer(&response, body, if failures.is_empty() { cache_for } else { Duration::ZERO }, &failures))
 }
 
-fn answer(response: &CachedResponse, cache_for: Duration, failures: &[BackendError]) -> HttpResponse {
-    let mut http = HttpResponse::Ok().body(Parts::new(response.parts.clone()));
+fn answer(response: &CachedResponse, body: Parts, cache_for: Duration, failures: &[BackendError]) -> HttpResponse {
+    let mut http = HttpResponse::Ok().body(body);
     let headers = http.headers_mut();
     if let Ok(content_type) = HeaderValue::from_str(&response.content_type) {
         headers.insert(CONTENT_TYPE, content_type);

@@ -18,6 +18,9 @@ pub struct FilterError {
     reason: String,
 }
 
+/// What reads requests from connections.
+const CONNECTIONS: &str = "actix_http";
+
 /// Starts logging; once for a process, later calls change nothing.
 ///
 /// # Errors
@@ -25,6 +28,13 @@ pub struct FilterError {
 pub fn start(filter: &str, json: bool) -> Result<(), FilterError> {
     let parsed =
         EnvFilter::try_new(filter).map_err(|e| FilterError { filter: filter.to_owned(), reason: e.to_string() })?;
+    let parsed = if filter.contains(CONNECTIONS) {
+        parsed
+    } else {
+        // It calls what clients send an error of its own: whoever likes could fill the log.
+        let quiet = format!("{CONNECTIONS}=off").parse().expect("a module and a level are a filter");
+        parsed.add_directive(quiet)
+    };
     let builder = tracing_subscriber::fmt()
         .with_env_filter(parsed)
         .with_writer(std::io::stderr)
