@@ -5,8 +5,8 @@
 //! replica either; that is for the `fetch` module, which sees all of them.
 //!
 //! Dropping a future that waits here ends its requests and gives its places free, but for the one that finds out whether
-//! a backend that rested is well again. All calls of a backend must come
-//! from one runtime: a pooled connection is driven by the runtime that opened it.
+//! a backend that rested is well again. All calls of a backend must come from one runtime: a pooled connection is driven
+//! by the runtime that opened it.
 
 use std::error::Error as _;
 use std::fmt;
