@@ -1,5 +1,6 @@
 //! pest's pairs to our tree, and pest's errors to diagnostics. The only place that knows pest.
 
+use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Once};
 
@@ -95,17 +96,32 @@ fn build_value(pair: Pair<'_, Rule>, text: &str, depth: usize) -> Result<Expr, D
         Rule::boolean => ExprKind::Boolean(written.eq_ignore_ascii_case("true")),
         Rule::none => ExprKind::None,
         Rule::infinity => ExprKind::Float(f64::INFINITY),
-        Rule::number => match written.parse::<i64>() {
-            Ok(n) => ExprKind::Integer(n),
-            Err(_) => {
-                ExprKind::Float(written.parse().map_err(|_| Diagnostic::new(Code::Syntax, span, "not a number"))?)
+        Rule::number => {
+            let digits = in_ascii(written);
+            match digits.parse::<i64>() {
+                Ok(n) => ExprKind::Integer(n),
+                Err(_) => {
+                    ExprKind::Float(digits.parse().map_err(|_| Diagnostic::new(Code::Syntax, span, "not a number"))?)
+                }
             }
-        },
+        }
         Rule::string => ExprKind::Text(written[1..written.len() - 1].into()),
         Rule::path => ExprKind::Path(written.into()),
         rule => unreachable!("{rule:?} is not a value"),
     };
     Ok(Expr { span, kind })
+}
+
+/// A number with fullwidth digits as one with the usual ones.
+fn in_ascii(number: &str) -> Cow<'_, str> {
+    if number.is_ascii() {
+        return Cow::Borrowed(number);
+    }
+    let usual = |c| match c {
+        '\u{ff10}'..='\u{ff19}' => char::from(b'0' + (u32::from(c) - 0xff10) as u8),
+        other => other,
+    };
+    Cow::Owned(number.chars().map(usual).collect())
 }
 
 fn build_call(pair: Pair<'_, Rule>, text: &str, depth: usize) -> Result<Call, Diagnostic> {
@@ -171,7 +187,7 @@ fn shown(rule: Rule) -> &'static str {
         Rule::braces | Rule::choice => "an alternative in braces",
         Rule::call | Rule::name => "a function call",
         Rule::argument | Rule::named | Rule::value => "an argument",
-        Rule::number | Rule::infinity => "a number",
+        Rule::number | Rule::digit | Rule::infinity => "a number",
         Rule::boolean => "true or false",
         Rule::none => "None",
         Rule::string => "a quoted string",
